@@ -1,3 +1,0 @@
-"""Plugins: how backends are found, and how a URL becomes a store."""
-
-from __future__ import annotations

@@ -1,0 +1,160 @@
+"""Discovery: every entry point loaded by itself, so that no plugin can stop another."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import pluggy
+
+from statestore.errors import PluginError
+from statestore.plugins import hookspecs
+from statestore.plugins._backend import Backend
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+__all__ = ["DISABLE", "GROUP", "Plugin", "discover"]
+
+GROUP: Final = "statestore"
+"""The entry-point group."""
+
+DISABLE: Final = "STATESTORE_PLUGINS_DISABLE"
+"""The environment variable that switches plugins off: their names, or ``distribution:name``, between commas."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plugin:
+    """What discovery found at one entry point.
+
+    Attributes:
+        name: the entry point's name.
+        distribution: the distribution that it belongs to.
+        version: that distribution's version.
+        backends: what it offers; nothing where it failed or is disabled.
+        error: the exception that it failed with, else None.
+        disabled: whether ``STATESTORE_PLUGINS_DISABLE`` names it; it was not loaded.
+        contested: those of its schemes and names of backends that another plugin claims too. They cannot be opened
+            until one of the two is disabled.
+    """
+
+    name: str
+    distribution: str
+    version: str
+    backends: tuple[Backend, ...] = ()
+    error: BaseException | None = None
+    disabled: bool = False
+    contested: tuple[str, ...] = ()
+
+    @property
+    def switch(self) -> str:
+        """The word for this plugin alone in ``STATESTORE_PLUGINS_DISABLE``."""
+        return f"{self.distribution}:{self.name}"
+
+
+class _Cache:
+    """What was found last, and the setting of DISABLE that it was found with."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.busy = False
+        self.setting: str | None = None
+        self.plugins: tuple[Plugin, ...] | None = None
+
+
+_cache = _Cache()
+
+
+def _forget() -> None:
+    # Another thread of the parent may have been at it: in the child nobody would ever let go of the lock.
+    global _cache
+    _cache = _Cache()
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
+def discover(*, refresh: bool = False) -> tuple[Plugin, ...]:
+    """Return every plugin that is installed, working or not, sorted by distribution and name.
+
+    The answer is remembered until ``STATESTORE_PLUGINS_DISABLE`` changes.
+
+    Args:
+        refresh: look again, at what was installed meanwhile.
+
+    Raises:
+        PluginError: a plugin called this while it was being loaded.
+    """
+    cache = _cache
+    with cache.lock:
+        if cache.busy:
+            raise PluginError("a plugin must not look for plugins or open a store while it is being loaded")
+        setting = os.environ.get(DISABLE, "")
+        if cache.plugins is None or refresh or setting != cache.setting:
+            cache.busy = True
+            try:
+                cache.plugins = _find({word.strip() for word in setting.split(",")})
+                cache.setting = setting
+            finally:
+                cache.busy = False
+        return cache.plugins
+
+
+def _find(disabled: set[str]) -> tuple[Plugin, ...]:
+    from importlib.metadata import entry_points
+
+    found = sorted((_look(point, disabled) for point in entry_points(group=GROUP)), key=lambda plugin: plugin.switch)
+    claims = Counter(claim for plugin in found for claim in _claims(plugin))
+    return tuple(
+        replace(plugin, contested=tuple(sorted(claim for claim in _claims(plugin) if claims[claim] > 1)))
+        for plugin in found
+    )
+
+
+def _claims(plugin: Plugin) -> set[str]:
+    """Return what only one plugin may have."""
+    return {
+        claim for backend in plugin.backends for claim in (f"{backend.name}", *map("{}://".format, backend.schemes))
+    }
+
+
+def _look(point: EntryPoint, disabled: set[str]) -> Plugin:
+    distribution = version = "unknown"
+    try:
+        if point.dist is not None:
+            distribution, version = point.dist.name, point.dist.version
+        plugin = Plugin(name=point.name, distribution=distribution, version=version)
+        if not disabled.isdisjoint((plugin.name, plugin.switch)):
+            return replace(plugin, disabled=True)
+        return replace(plugin, backends=_load(point))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a module that calls sys.exit stops nothing else either
+        return Plugin(name=point.name, distribution=distribution, version=version, error=error)
+
+
+def _load(point: EntryPoint) -> tuple[Backend, ...]:
+    """Import the plugin, check its hooks, and ask it for its backends."""
+    # A manager for each plugin: an error of one is never seen by another.
+    manager = pluggy.PluginManager("statestore")
+    manager.add_hookspecs(hookspecs)
+    plugin = point.load()
+    manager.register(plugin, name=point.name)
+    manager.check_pending()
+    if not manager.get_hookcallers(plugin):
+        raise PluginError(
+            "the plugin has no hook: mark its function statestore_backends with hookimpl", plugin=point.name
+        )
+    answers = manager.hook.statestore_backends()
+    backends = answers[0] if answers else None
+    if not isinstance(backends, list) or not all(isinstance(backend, Backend) for backend in backends):
+        raise PluginError(
+            "statestore_backends returns a list of Backend", plugin=point.name, returned=repr(backends)[:200]
+        )
+    for what in ([backend.name for backend in backends], [word for backend in backends for word in backend.schemes]):
+        if twice := [word for word, times in Counter(what).items() if times > 1]:
+            raise PluginError("the plugin offers the same name or scheme twice", plugin=point.name, twice=twice[0])
+    return tuple(backends)

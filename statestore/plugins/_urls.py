@@ -1,0 +1,110 @@
+"""Where a store is: a path or a URL, taken apart and, for messages, made harmless."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from statestore.errors import PluginError
+
+__all__ = ["Location", "parse", "redact"]
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(//)?")
+_OPTION_IN_PATH = re.compile(r"\?[A-Za-z_][A-Za-z0-9_]*=")
+
+
+class Location(NamedTuple):
+    """A URL taken apart.
+
+    Attributes:
+        scheme: in lower case.
+        url: what a backend is given: the URL without its query.
+        options: the query, decoded.
+        slashes: whether ``//`` follows the scheme; what has none may be a path with a colon in it.
+    """
+
+    scheme: str
+    url: str
+    options: dict[str, str]
+    slashes: bool = True
+
+
+def parse(where: str | os.PathLike[str]) -> Location:
+    """Take a path or a URL apart. What begins with a scheme and a colon is a URL, and all else a path.
+
+    Raises:
+        PluginError: it is neither.
+        TypeError: it is neither a str nor a path.
+    """
+    match = _SCHEME.match(where) if isinstance(where, str) else None
+    if match is None:
+        return _path(where)
+    scheme, slashes = match[1].lower(), match[2] is not None
+    rest, _, query = str(where)[match.end() :].partition("?")
+    if "#" in rest or "#" in query:
+        raise PluginError("a store's URL has no fragment: write %23 for a # that belongs to it", url=redact(where))
+    if scheme == "file" and slashes:
+        host, slash, path = rest.partition("/")
+        if host not in ("", "localhost") or not slash:
+            raise PluginError(
+                "a file URL has an absolute path and no host, as file:///srv/state; a relative one is a plain path",
+                url=redact(where),
+            )
+        rest = f"/{path}"
+    return Location(scheme, f"{scheme}:{'//' if slashes else ''}{rest}", _options(query, where), slashes)
+
+
+def _path(where: str | os.PathLike[str]) -> Location:
+    text = os.fspath(where)
+    if not isinstance(text, str):
+        raise TypeError(f"a path is a str or a pathlib.Path, not {type(text).__name__}")
+    if not text or "\0" in text:
+        raise PluginError("not a path: write one such as ./state, or a URL", path=text)
+    if text.startswith("~"):
+        raise PluginError(
+            "~ is not expanded: write the whole path, or ./~ for a directory of that name", path=redact(text)
+        )
+    if isinstance(where, str) and _OPTION_IN_PATH.search(text):
+        raise PluginError(
+            "a plain path has no options: give keyword arguments, or a URL that begins with file:///; "
+            "a pathlib.Path is taken as it is",
+            path=redact(text),
+        )
+    # As a URL, since a name may hold any of ? # % and bytes that are no text.
+    return Location("file", Path(text).absolute().as_uri(), {})
+
+
+def _options(query: str, where: object) -> dict[str, str]:
+    options: dict[str, str] = {}
+    for item in query.split("&") if query else ():
+        # A + stays a plus: keys and tokens hold it oftener than an option holds a blank.
+        key, equals, value = (unquote(part, errors="surrogateescape") for part in item.partition("="))
+        if not equals or not key:
+            raise PluginError(
+                "an option in a URL is written name=value", option=key if equals else "***", url=redact(where)
+            )
+        if key in options:
+            raise PluginError("the URL gives an option twice: leave one", option=key, url=redact(where))
+        options[key] = value
+    return options
+
+
+def redact(url: object) -> str:
+    """Return the URL for a message: without user and password, and without the values of its query."""
+    text = str(url)
+    match = _SCHEME.match(text)
+    start = match.end() if match else 0
+    rest = text[start:]
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    # A password may hold an unescaped / ? or #: better to hide a part of the path than to show a part of it.
+    if match and ("@" in authority or (":" in authority and "@" in rest)):
+        rest = "***@" + rest.rpartition("@")[2] if "=" not in rest.rpartition("@")[0].rpartition("?")[2] else "***"
+    rest, hash_sign, _ = rest.partition("#")
+    rest, question, query = rest.partition("?")
+    shown = "&".join(
+        key + "=***" if equals else "***" for key, equals, _ in (i.partition("=") for i in query.split("&"))
+    )
+    return text[:start] + rest + question + (shown if query else "") + (hash_sign and "#***")

@@ -1,0 +1,14 @@
+"""The hooks that a plugin may implement."""
+
+from __future__ import annotations
+
+import pluggy
+
+from statestore.plugins._backend import Backend
+
+hookspec = pluggy.HookspecMarker("statestore")
+
+
+@hookspec
+def statestore_backends() -> list[Backend]:  # type: ignore[empty-body]
+    """Return the backends that this plugin offers."""
