@@ -1,0 +1,1 @@
+"""The clauses, one module for each part of the contract."""
