@@ -1,0 +1,323 @@
+"""Records over a store's bytes: append them, read them, copy them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from statestore import names
+from statestore.errors import Conflict, Corrupt, NotFound, Unavailable
+from statestore.records.header import MAX_HEADER, encode_header
+from statestore.records.record import Draft, Record, draft
+from statestore.records.scan import NEVER, Scan
+from statestore.store import NEW, Store, Tail
+
+__all__ = ["RecordLog"]
+
+# How often an append looks for the end again after others have moved it, and how often it is repeated, the same
+# bytes at the same place, after the storage has failed in a way that may pass.
+_RACES: Final = 1000
+_REPEATS: Final = 3
+
+
+class _End(NamedTuple):
+    """Where the records end: the tail to append at, and which number comes next."""
+
+    tail: Tail
+    number: int
+
+
+_START: Final = _End(NEW, 1)
+
+
+class RecordLog:
+    """One log of a store, seen as records.
+
+    Making one touches nothing. Any number of them, in any processes, may read and append to one log: each
+    append wins its own place. One object may be used from many threads.
+
+    Args:
+        store: the store that holds the log.
+        name: the log's name.
+
+    Raises:
+        InvalidName: `name` cannot be a log's name.
+    """
+
+    def __init__(self, store: Store, name: str) -> None:
+        self.store = store
+        self.name = names.check(name)
+        # Replaced as a whole by whoever learns more, so that threads need no lock: at worst one of them finds
+        # its place taken and looks again.
+        self._end: _End | None = None
+
+    def __repr__(self) -> str:
+        return f"RecordLog({self.store!r}, {self.name!r})"
+
+    def __iter__(self) -> Iterator[Record]:
+        """Yield all records, in bounded memory; a torn end is left out."""
+        return self.read()
+
+    def read(self, first: int = 1, before: int | None = None) -> Iterator[Record]:
+        """Yield the records with the numbers ``[first, before)``, as far as there are any, in bounded memory.
+
+        A record's number is its place in the log, counted from 1. A torn record at the end is left out.
+
+        Raises:
+            NotFound: there is no such log; raised with the first record asked for.
+            Corrupt: a record in front of `before` is damaged. All records before it have been given.
+            ValueError: `first` is below 1; raised at once.
+        """
+        if first < 1:
+            raise ValueError(f"records are counted from 1: first={first}")
+        return self._read(first, before)
+
+    def _read(self, first: int, before: int | None) -> Iterator[Record]:
+        if before is not None and before <= first:
+            return
+        records = self._scan(bodies_from=first)
+        for record in records:
+            if records.number > first:
+                yield record
+            if records.number == before:
+                return
+
+    def last(self, k: int) -> list[Record]:
+        """Return the last `k` records, or all where there are fewer, in order.
+
+        A store that knows where appends began is read from there; otherwise all headers are read.
+
+        Raises:
+            NotFound: there is no such log.
+            Corrupt: a record on the way is damaged.
+            ValueError: `k` is below zero.
+        """
+        if k < 0:
+            raise ValueError(f"a number of records is not below zero: {k}")
+        size = self.store.tail(self.name).size
+        reach = 1
+        while True:
+            start = self.store.boundary(self.name, max(size - reach, 0))
+            try:
+                found = self._keep(k, start)
+            except Corrupt:
+                # An append need not have begun where a record does.
+                if start == 0:
+                    raise
+            else:
+                if len(found) == k or start == 0:
+                    return found
+            reach = 2 * max(reach, size - start)
+
+    def _keep(self, k: int, start: int) -> list[Record]:
+        """Read from an offset on and return the last `k` records; only theirs are the bodies that are kept."""
+        offsets = deque((record.offset for record in self._scan(start=start, bodies_from=NEVER)), maxlen=k)
+        return list(islice(self._scan(start=offsets[0]), len(offsets))) if offsets else []
+
+    def count(self) -> int:
+        """Return how many whole records the log holds.
+
+        Raises:
+            NotFound: there is no such log.
+            Corrupt: a record is damaged.
+        """
+        records = self._scan(known=self._end if self._end and not _is_gone(self._end, self._tail()) else _START)
+        records.skip()
+        return records.number - 1
+
+    def append(
+        self,
+        kind: str,
+        body: bytes = b"",
+        *,
+        id: str | None = None,  # noqa: A002 - the field's name in the format
+        time: str | None = None,
+        expect: int | None = None,
+        **fields: Any,
+    ) -> Record:
+        """Add one record at the end and return it; it gets the next number.
+
+        Without `expect` the end is found, whoever moved it. A torn end, which a crash has left, is cut first.
+
+        Args:
+            kind: what the record is; see `KINDS`.
+            body: its bytes, whatever they are.
+            id: its id; by default eight random hexadecimal digits.
+            time: when it was made, in RFC 3339; by default now.
+            expect: the number that the record must get; 1 creates the log.
+            fields: other fields of the header, by name (``for_`` for ``for``).
+
+        Raises:
+            NotFound: there is no such log; ``expect=1`` creates it.
+            Conflict: the record would not get the number expected, or the log was deleted and made again.
+            Held: somebody else holds the log.
+            Corrupt: the log is damaged; nothing was added.
+            Unavailable: the storage failed; ``error.effect_unknown`` says whether the record may be there.
+            TypeError: a field or the body has the wrong type.
+            ValueError: a field cannot be written.
+        """
+        return self.append_many([draft(kind, body, id=id, time=time, **fields)], expect=expect)[0]
+
+    def append_many(self, drafts: Iterable[Draft], *, expect: int | None = None) -> list[Record]:
+        """Add several records in one write and return them.
+
+        One write is not a transaction: after a crash any whole number of them may be there. What must not be
+        split belongs into one record's body.
+
+        Args:
+            drafts: the records, made with :func:`draft`.
+            expect: the number that the first one must get; 1 creates the log.
+
+        Raises:
+            As `append` does.
+        """
+        drafts = list(drafts)
+        if expect is not None and expect < 1:
+            raise ValueError(f"records are counted from 1: expect={expect}")
+        if not drafts:
+            return []
+        end = self._end or (_START if expect == 1 else self._find_end(_START))
+        for _ in range(_RACES):
+            if expect not in (None, end.number):
+                end = self._find_end(end)
+                if expect != end.number:
+                    raise Conflict(
+                        "the next record gets another number: read what is new and decide again",
+                        log=self.name,
+                        record=expect,
+                        next=end.number,
+                        found=end.tail,
+                    )
+            records = _place(drafts, end)
+            data = b"".join([record.raw for record in records]) if len(records) > 1 else records[0].raw
+            try:
+                tail = self._append(data, end.tail)
+            except Conflict:
+                end = self._find_end(end)
+                continue
+            self._end = _End(tail, end.number + len(records))
+            return records
+        raise self._overtaken()
+
+    def _append(self, data: bytes, at: Tail) -> Tail:
+        """Append, repeating what has failed in a way that may pass: where the bytes are there, that is success."""
+        for _ in range(_REPEATS - 1):
+            try:
+                return self.store.append(self.name, data, at=at)
+            except Unavailable as error:
+                if not error.retry:
+                    raise
+        return self.store.append(self.name, data, at=at)
+
+    def copy(self, to: str, *, before: int | None = None) -> RecordLog:
+        """Make a new log of the records in front of number `before`, byte for byte, and return it.
+
+        Args:
+            to: the new log's name.
+            before: copy records 1 to ``before - 1``; by default all whole ones.
+
+        Raises:
+            NotFound: there is no such log, or it has fewer records.
+            Exists: there is a log named `to`.
+            Corrupt: a record that would be copied is damaged.
+            ValueError: `before` is below 2: a log has at least one record.
+        """
+        names.check(to)
+        if before is not None and before < 2:
+            raise ValueError(f"a copy has at least one record: before={before}")
+        records = self._scan()
+        records.skip(before)
+        if records.number == 1 or (before is not None and records.number < before):
+            raise NotFound(
+                "the log has no such record to copy up to",
+                log=self.name,
+                record=records.number,
+                torn=records.torn or None,
+            )
+        self.store.copy(self.name, to, stop=records.end)
+        return RecordLog(self.store, to)
+
+    def hold(self) -> AbstractContextManager[None]:
+        """Keep everybody else from appending, until the context ends. See `Store.hold`.
+
+        Raises:
+            NotSupported: the store cannot hold.
+            Held: somebody else holds the log.
+        """
+        return self.store.hold(self.name)
+
+    def _scan(self, *, known: _End = _START, start: int = 0, bodies_from: int = 1, size: int = NEVER) -> Scan:
+        """Scan from a known end, or from an offset, as far as a size."""
+
+        def fetch(begin: int, stop: int) -> bytes:
+            return self.store.read(self.name, begin, min(stop, size)) if begin < size else b""
+
+        start = start or known.tail.size
+        return Scan(fetch, start=start, number=known.number, bodies_from=bodies_from, log=self.name)
+
+    def _tail(self) -> Tail:
+        try:
+            return self.store.tail(self.name)
+        except NotFound as error:
+            raise NotFound("no such log: append with expect=1 to create it", log=self.name) from error
+
+    def _find_end(self, known: _End) -> _End:
+        """Find where to append: read on from what is known, and cut what a crash left behind the last record."""
+        for _ in range(_RACES):
+            tail = self._tail()
+            if _is_gone(known, tail):
+                raise Conflict(
+                    "the log was deleted and made again, or cut: open it anew",
+                    log=self.name,
+                    expected=known.tail,
+                    found=tail,
+                )
+            records = self._scan(known=known, size=tail.size)
+            records.skip()
+            if records.end < tail.size:
+                try:
+                    self._cut(records, tail)
+                except Conflict:
+                    continue
+            self._end = _End(Tail(records.end, tail.run) if records.end else NEW, records.number)
+            return self._end
+        raise self._overtaken()
+
+    def _cut(self, records: Scan, tail: Tail) -> None:
+        """Cut a torn end off, where the store can."""
+        if not self.store.capabilities.cuts:
+            raise Corrupt(
+                "the log ends inside a record, and this store never tears one: repair it before appending",
+                log=self.name,
+                record=records.number,
+                offset=records.end,
+            )
+        self.store.cut(self.name, records.end, at=tail)
+
+    def _overtaken(self) -> Conflict:
+        return Conflict("others append all the time: hold the log, or try again", log=self.name, attempts=_RACES)
+
+
+def _is_gone(known: _End, tail: Tail) -> bool:
+    """Say whether the log that `known` was found in is no longer the one that has this tail."""
+    return known.tail != NEW and (tail.run != known.tail.run or tail.size < known.tail.size)
+
+
+def _place(drafts: list[Draft], end: _End) -> list[Record]:
+    """Give drafts their numbers and offsets."""
+    records = []
+    offset = end.tail.size
+    for n, (header, body) in enumerate(drafts, end.number):
+        header = msgspec.structs.replace(header, n=n, len=len(body))
+        line = encode_header(header)
+        if len(line) > MAX_HEADER:
+            raise ValueError(f"a header line has at most {MAX_HEADER} bytes and this one has {len(line)}")
+        record = Record(header, body, line, offset)
+        offset = record.end
+        records.append(record)
+    return records

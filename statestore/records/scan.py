@@ -1,0 +1,200 @@
+"""Reading records off a log's bytes: whole, in order, in bounded memory, and never with another meaning.
+
+Where the bytes stop being records there are two cases, and everything above depends on telling them apart:
+
+* **Torn**: the log ends inside its last record, or in zeros up to its end, and nothing behind the tear parses as
+  the record that would follow. A crash in the middle of an append does that. The scan ends in front of it.
+* **Corrupt**: anything else. The scan raises, with the number and the offset of the record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from statestore.errors import Corrupt
+from statestore.records.header import MAX_HEADER, Header, decode_header
+from statestore.records.record import Record
+
+__all__ = ["CHUNK", "Fetch", "NEVER", "Scan", "scan"]
+
+CHUNK: Final = 1 << 20
+"""How many bytes are asked for at a time."""
+
+_NEWLINE: Final = 10
+NEVER: Final = 1 << 63
+"""A number and a size that no log reaches."""
+
+Fetch = Callable[[int, int], bytes]
+"""Returns the bytes of ``[start, stop)``, fewer only at the log's end."""
+
+
+class Scan:
+    """The records of one log, read off by iterating once.
+
+    Args:
+        fetch: gives the bytes of a range of offsets, fewer only at the log's end.
+        start: the offset of the first record to read.
+        number: that record's number.
+        bodies_from: records with lower numbers are checked but their large bodies are not fetched: such a
+            record has an empty ``body``.
+        log: the log's name, for errors.
+
+    Attributes:
+        end: the offset just behind the last whole record so far.
+        number: the number that the next record has.
+        torn: how many bytes lie behind `end` at a torn end; 0 before the scan has come to its end.
+    """
+
+    def __init__(
+        self, fetch: Fetch, *, start: int = 0, number: int = 1, bodies_from: int = 1, log: str | None = None
+    ) -> None:
+        self.end = start
+        self.number = number
+        self.torn = 0
+        self._fetch = fetch
+        self._bodies_from = bodies_from
+        self._log = log
+
+    def __iter__(self) -> Iterator[Record]:
+        """Yield the whole records in order; `end` and `number` move on with each.
+
+        Raises:
+            Corrupt: the next record does not parse and is not torn. All records before it have been given.
+        """
+        want = CHUNK
+        while True:
+            begin, at = self.end, 0
+            buffer = self._fetch(begin, begin + want)
+            size = len(buffer)
+            while (newline := buffer.find(b"\n", at)) >= 0:
+                line = buffer[at:newline]
+                header = self._header(line)
+                stop = newline + 1 + header.len
+                if stop >= size:
+                    break
+                if buffer[stop] != _NEWLINE:
+                    self._end_at_wrong_byte(begin + stop)
+                    return
+                record = Record(header, buffer[newline + 1 : stop], line, begin + at)
+                at = stop + 1
+                self.end = begin + at
+                self.number += 1
+                yield record
+            else:
+                if size < want or size - at > MAX_HEADER:
+                    self._end_without_newline(buffer[at:])
+                    return
+                want = CHUNK + MAX_HEADER
+                continue
+            # The record's body ends beyond the buffer. It is read again from its beginning in one piece, so that
+            # no record is ever put together from two reads, between which its bytes could have been replaced.
+            if size < want:
+                self._end_inside(header, begin + newline + 1)
+                return
+            want = CHUNK
+            if stop - at >= CHUNK:
+                terminator = self._fetch(begin + stop, begin + stop + 1)
+                if terminator != b"\n":
+                    if terminator:
+                        self._end_at_wrong_byte(begin + stop)
+                    else:
+                        self._end_inside(header, begin + newline + 1)
+                    return
+                wanted = self.number >= self._bodies_from
+                body = self._fetch(begin + newline + 1, begin + stop) if wanted else b""
+                self.end = begin + stop + 1
+                self.number += 1
+                yield Record(header, body, line, begin + at)
+
+    def skip(self, before: int | None = None) -> None:
+        """Go on to the record with the number `before`, or to the end, without fetching large bodies.
+
+        Raises:
+            Corrupt: as iterating does.
+        """
+        self._bodies_from = before or NEVER
+        if before is None or self.number < before:
+            for _ in self:
+                if self.number == before:
+                    return
+
+    def _header(self, line: bytes) -> Header:
+        try:
+            if len(line) > MAX_HEADER:
+                raise ValueError(f"its header line has more than {MAX_HEADER} bytes")
+            return decode_header(line)
+        except ValueError as error:
+            raise self._corrupt(str(error)) from error
+
+    def _corrupt(self, why: str, **facts: int) -> Corrupt:
+        return Corrupt(
+            f"this is no record and no crash explains it: {why}; what stands before it can be read, verify shows more",
+            log=self._log,
+            record=self.number,
+            offset=self.end,
+            **facts,
+        )
+
+    def _end_without_newline(self, rest: bytes) -> None:
+        """Judge the bytes behind the last record where no newline ends a header."""
+        if len(rest) <= MAX_HEADER:
+            self.torn = len(rest)
+            return
+        zeros = self.end + len(rest.rstrip(b"\0"))
+        log_end = self._end_of_zeros(zeros) if zeros - self.end <= MAX_HEADER else None
+        if log_end is None:
+            raise self._corrupt(f"its header line has more than {MAX_HEADER} bytes")
+        self.torn = log_end - self.end
+
+    def _end_at_wrong_byte(self, offset: int) -> None:
+        """Judge a record whose body is followed by something else than a newline."""
+        log_end = self._end_of_zeros(offset)
+        if log_end is None:
+            raise self._corrupt("another byte stands where the newline behind its body belongs", at=offset)
+        self.torn = log_end - self.end
+
+    def _end_inside(self, header: Header, body: int) -> None:
+        """Judge a record whose body would end beyond the log: torn, unless the log goes on behind it.
+
+        A record that would follow can only be there if this one's ``len`` is damaged: cutting here would lose it.
+        """
+        mark = b'\n{"n":%d,' % (header.n + 1)
+        at = body - 1
+        while piece := self._fetch(at, at + CHUNK):
+            found = piece.find(mark)
+            if found >= 0:
+                if self._is_record(at + found + 1):
+                    raise self._corrupt("its len reaches beyond the log, and whole records follow", next=at + found + 1)
+                at += found + 1
+            elif len(piece) < CHUNK:
+                self.torn = at + len(piece) - self.end
+                return
+            else:
+                at += len(piece) - len(mark)
+
+    def _is_record(self, offset: int) -> bool:
+        """Say whether a whole record begins at an offset."""
+        line, newline, _ = self._fetch(offset, offset + MAX_HEADER + 1).partition(b"\n")
+        try:
+            stop = offset + len(line) + 1 + decode_header(line).len
+        except ValueError:
+            return False
+        return newline != b"" and self._fetch(stop, stop + 1) == b"\n"
+
+    def _end_of_zeros(self, offset: int) -> int | None:
+        """Return where the log ends if all its bytes from an offset on are zero, else None."""
+        while piece := self._fetch(offset, offset + CHUNK):
+            if piece.strip(b"\0"):
+                return None
+            offset += len(piece)
+        return offset
+
+
+def scan(data: bytes) -> Iterator[Record]:
+    """Yield the records that `data` holds; a torn end is left out.
+
+    Raises:
+        Corrupt: a record does not parse and is not torn. All records before it have been given.
+    """
+    return iter(Scan(lambda start, stop: data[start:stop]))
