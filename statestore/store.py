@@ -287,6 +287,14 @@ class Store(ABC):
         self._check(log)
         raise self._refusal("holds")
 
+    def location(self, log: str) -> str:
+        """Say where a person finds the log: a file's path, an address, or its name where there is nothing else.
+
+        The log need not exist. No credential is in it.
+        """
+        self._check(log)
+        return log
+
     def flush(self, log: str) -> None:
         """Make all of the log durable. Where every append is so already, this only looks that the log is there.
 

@@ -23,6 +23,7 @@ from statestore.records.kinds import (
 from statestore.records.log import RecordLog
 from statestore.records.record import Draft, Record, draft, encode, new_id
 from statestore.records.scan import Scan, scan
+from statestore.records.verify import Verdict, verify
 
 __all__ = [
     "BLOCKS",
@@ -44,8 +45,10 @@ __all__ = [
     "TEXT",
     "THINKING",
     "Usage",
+    "Verdict",
     "draft",
     "encode",
     "new_id",
     "scan",
+    "verify",
 ]
