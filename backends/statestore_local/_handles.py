@@ -1,0 +1,338 @@
+"""The log files that a store keeps open to write: one handle a log, a bounded number of them.
+
+A handle is entered by one thread at a time. Entering it *takes* the log: the file is locked, and its name still
+leads to it. A name can come to lead elsewhere while the file is open (the log was deleted, or another program put
+another file there); what is then at the name is opened, and its size and run decide what happens.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from typing import Final
+
+from statestore.errors import Closed, NotFound, Unavailable
+from statestore.store import Holder, Tail
+from statestore_local import _forks, _locks
+from statestore_local._errors import unavailable
+from statestore_local._files import Place, directory, exclusive, locate, open_log, run_of
+
+__all__ = ["Handle", "Handles"]
+
+_LIMIT: Final = 64  # open files, those of held logs and those in use this moment not counted
+_LOOK_AGAIN: Final = 0.01  # seconds for which a held log's name is trusted to lead where it did
+
+
+class Handle:
+    """One log's open file. All but `mutex` and `dead` may be touched only by who has the mutex.
+
+    Attributes:
+        mutex: belongs to the thread that has entered the handle.
+        fd: the open file, or -1.
+        holder: this process, while the store holds the log.
+        note: the descriptor of the hold's note, or -1.
+        settled: whether the file's name is known to be durable.
+        broken: why the log may not be written through this store any more.
+        trusted: until when the name is known to lead here, of ``time.monotonic``; while held only.
+        used: whether it was entered since the last time that room was made.
+        dead: it is no longer in the table: get another one.
+    """
+
+    __slots__ = (
+        "broken", "dead", "dev", "fd", "holder", "ino", "mutex", "note", "place", "run", "settled", "trusted", "used",
+    )  # fmt: skip
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.mutex = threading.Lock()
+        self.broken = ""
+        self.dead = False
+        self.used = True
+        self.forget()
+
+    def forget(self) -> None:
+        """Be as new: no file, no hold."""
+        self.fd = self.note = -1
+        self.dev = self.ino = 0
+        self.run = ""
+        self.holder: Holder | None = None
+        self.settled = False
+        self.trusted = 0.0
+
+    def bind(self, fd: int) -> None:
+        """Stand for this open file from now on, and close the one before."""
+        status = os.fstat(fd)
+        old = self.fd
+        self.fd, self.dev, self.ino, self.run = fd, status.st_dev, status.st_ino, run_of(fd, status.st_ino)
+        self.settled = False
+        self.trusted = 0.0
+        if old >= 0:
+            _locks.unlock(old)
+            _forks.let_go(old)
+
+    def drop(self) -> None:
+        """Let go of the file, and of the hold if there is one."""
+        fd, note = self.fd, self.note
+        self.forget()
+        if note >= 0:
+            _locks.take_down(self.place, note)
+        if fd >= 0:
+            _locks.unlock(fd)
+            _forks.let_go(fd)
+
+    def is_at(self, status: os.stat_result) -> bool:
+        """Say whether this is the status of the open file."""
+        return status.st_ino == self.ino and status.st_dev == self.dev
+
+    def tail(self, size: int) -> Tail:
+        """Return the tail of this run at `size`."""
+        return Tail(size, self.run)
+
+
+class Handles:
+    """The handles of one store.
+
+    Args:
+        root: the store's root directory.
+        wait: how long to wait for others' appends, in seconds.
+    """
+
+    def __init__(self, root: str, wait: float) -> None:
+        self.root = root
+        self.wait = wait
+        self.closed = False
+        self.epoch = object()  # another one in a forked child
+        self._table: dict[str, Handle] = {}
+        self._guard = threading.Lock()
+        self.get = self._table.get  # whatever is in the table has a valid name
+
+    def enter(self, log: str) -> Handle:
+        """Return the log's handle, entered: leave it with `leave`. The name was checked by the caller.
+
+        Raises:
+            Closed: the handles were closed.
+            Unavailable: other threads did not leave it in time.
+        """
+        while True:
+            handle = self.get(log) or self._admit(log)
+            if not handle.mutex.acquire(True, self.wait):
+                raise _locks.busy(handle.place)
+            if not handle.dead:
+                handle.used = True
+                return handle
+            handle.mutex.release()
+
+    def leave(self, handle: Handle) -> None:
+        """Unlock the log, unless it is held, and let other threads enter."""
+        try:
+            if handle.fd >= 0:
+                if handle.holder is None:
+                    _locks.unlock(handle.fd)
+            elif not handle.broken:
+                self._discard(handle)
+        finally:
+            handle.mutex.release()
+
+    def take(self, handle: Handle, *, make: bool) -> os.stat_result:
+        """Lock the log's file, opened anew where the name leads elsewhere by now, and return its status.
+
+        Args:
+            handle: an entered handle.
+            make: make an empty file where there is none.
+
+        Raises:
+            NotFound: there is no file.
+            Held: somebody else holds the log.
+            Unavailable: the file cannot be opened or locked.
+        """
+        deadline = time.monotonic() + self.wait
+        while True:
+            if handle.fd < 0:
+                self._open(handle, make=make)
+            if handle.holder is None:
+                _locks.lock(handle.fd, handle.place, deadline)
+            now = time.monotonic()
+            status = self._look(handle)
+            if status is not None:
+                handle.trusted = now + _LOOK_AGAIN
+                return status
+            if handle.holder is None:
+                handle.drop()
+            else:
+                self._hold_again(handle, make=make)
+            if now >= deadline:
+                raise _locks.busy(handle.place)
+
+    def find(self, handle: Handle) -> os.stat_result:
+        """Open the log's file as `take` does, but lock nothing; return its status.
+
+        Raises:
+            NotFound: there is no file.
+            Unavailable: the file cannot be opened.
+        """
+        if handle.fd >= 0 and handle.holder is None and self._look(handle) is None:
+            handle.drop()
+        if handle.fd < 0:
+            self._open(handle, make=False)
+        return os.fstat(handle.fd)
+
+    def _look(self, handle: Handle) -> os.stat_result | None:
+        """Return the status of what is at the log's name, if that is the open file."""
+        place = handle.place
+        try:
+            status = os.lstat(place.path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise unavailable(error, "cannot look at the log", log=place.log, path=place.path) from error
+        return status if handle.is_at(status) else None
+
+    def _open(self, handle: Handle, *, make: bool) -> None:
+        place = handle.place
+        try:
+            fd = _forks.adopt(lambda: open_log(place, os.O_RDWR | os.O_APPEND, make=make))
+        except FileNotFoundError:
+            raise NotFound("no such log", log=place.log) from None
+        handle.bind(fd)
+
+    def _hold_again(self, handle: Handle, *, make: bool) -> None:
+        """Another program replaced or removed the file of a log that we hold: hold what is there now."""
+        place = handle.place
+        try:
+            fd = _forks.adopt(lambda: open_log(place, os.O_RDWR | os.O_APPEND, make=make))
+        except FileNotFoundError:
+            raise NotFound("this log was removed while it was held", log=place.log) from None
+        try:
+            _locks.lock(fd, place, 0.0)
+            note = _locks.post(place, handle.holder or _locks.myself())
+        except OSError as error:
+            _forks.let_go(fd)
+            raise unavailable(error, "cannot note the hold", log=place.log, path=place.path) from error
+        except BaseException:
+            _forks.let_go(fd)
+            raise
+        _locks.take_down(place, handle.note)
+        handle.note = note
+        handle.bind(fd)
+
+    def hold(self, handle: Handle) -> Holder:
+        """Hold the log of an entered handle from now on; a log that is not there is an empty file meanwhile.
+
+        Raises:
+            Held: somebody holds it.
+            Unavailable: the log cannot be locked, or the hold cannot be noted.
+        """
+        if handle.holder is not None:
+            raise _locks.held(handle.place, handle.holder)
+        self.take(handle, make=True)
+        place, holder = handle.place, _locks.myself()
+        try:
+            handle.note = _locks.post(place, holder)
+        except OSError as error:
+            self.tidy(handle)
+            raise unavailable(error, "cannot note the hold", log=place.log, path=place.path) from error
+        except BaseException:
+            self.tidy(handle)
+            raise
+        handle.holder = holder
+        return holder
+
+    def end(self, handle: Handle, holder: Holder) -> None:
+        """End the hold that `hold` began, if it has not ended with the store."""
+        with handle.mutex:
+            if handle.holder is holder:
+                self._release(handle)
+                if handle.fd >= 0:
+                    _locks.unlock(handle.fd)
+
+    def _release(self, handle: Handle) -> None:
+        note, handle.note, handle.holder = handle.note, -1, None
+        _locks.take_down(handle.place, note)
+        self.tidy(handle)
+
+    def tidy(self, handle: Handle) -> None:
+        """Remove the file of an entered, locked handle, if it is empty still: no log was made of it."""
+        if handle.fd < 0 or handle.holder is not None or os.fstat(handle.fd).st_size:
+            return
+        try:
+            with directory(handle.place) as above:
+                if handle.is_at(os.stat(handle.place.file, dir_fd=above, follow_symlinks=False)):
+                    os.unlink(handle.place.file, dir_fd=above)
+                    handle.drop()
+        except (OSError, Unavailable):
+            pass  # an empty file is no log, whether it stays or goes
+
+    def fresh(self, handle: Handle, above: int) -> int:
+        """Return a new file beside the log, locked, to be put in its place with `replace`."""
+        name = handle.place.beside("new")
+        fd = _forks.adopt(lambda: exclusive(name, above))
+        try:
+            _locks.lock(fd, handle.place, 0.0)
+        except BaseException:
+            _forks.let_go(fd)
+            raise
+        return fd
+
+    def replace(self, handle: Handle, fd: int, above: int) -> None:
+        """Put the file that `fresh` made in the log's place, in one step and without unlocking the name."""
+        place = handle.place
+        os.rename(place.beside("new"), place.file, src_dir_fd=above, dst_dir_fd=above)
+        handle.bind(fd)
+
+    def _admit(self, log: str) -> Handle:
+        with self._guard:
+            if self.closed:
+                raise Closed("this store was closed: open another one")
+            handle = self.get(log)
+            if handle is None:
+                if len(self._table) >= _LIMIT:
+                    self._make_room()
+                handle = self._table[log] = Handle(locate(self.root, log))
+            return handle
+
+    def _make_room(self) -> None:
+        for handle in 2 * list(self._table.values()):  # who was used since the last time is spared once
+            if handle.holder is not None or handle.broken or not handle.mutex.acquire(False):
+                continue
+            try:
+                del self._table[handle.place.log]
+                if handle.used:
+                    handle.used = False
+                    self._table[handle.place.log] = handle
+                    continue
+                handle.dead = True
+                handle.drop()
+            finally:
+                handle.mutex.release()
+            if len(self._table) < _LIMIT:
+                return
+
+    def _discard(self, handle: Handle) -> None:
+        with self._guard:
+            handle.dead = True
+            if self._table.get(handle.place.log) is handle:
+                del self._table[handle.place.log]
+
+    def forget(self) -> None:
+        """In a forked child: the files and holds are the parent's, and their descriptors are closed already."""
+        self.epoch = object()
+        self._guard = threading.Lock()
+        for handle in self._table.values():
+            handle.forget()
+            handle.dead = True
+            handle.mutex = threading.Lock()
+        self._table.clear()
+
+    def close(self) -> None:
+        """Let go of all files and holds; entering is refused from now on."""
+        with self._guard:
+            self.closed = True
+            handles = list(self._table.values())
+            self._table.clear()
+        for handle in handles:
+            with handle.mutex:
+                if handle.holder is not None:
+                    self._release(handle)
+                handle.dead = True
+                handle.drop()

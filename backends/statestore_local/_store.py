@@ -1,0 +1,452 @@
+"""The local store: one file a log, appended to under a kernel lock."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+from statestore import names
+from statestore.errors import Conflict, Exists, NotFound, StateStoreError, Unavailable
+from statestore.store import (
+    Capabilities,
+    Holder,
+    LogInfo,
+    Store,
+    Tail,
+    check_data,
+    check_range,
+    check_stop,
+)
+from statestore_local import _copy, _forks, _locks, _sync
+from statestore_local._errors import unavailable
+from statestore_local._files import (
+    Place,
+    directory,
+    exclusive,
+    locate,
+    make_root,
+    open_directory,
+    open_log,
+    run_of,
+    unlink,
+)
+from statestore_local._handles import Handle, Handles
+from statestore_local._list import list_names, rows
+
+__all__ = ["LocalStore"]
+
+
+class LocalStore(Store):
+    """Logs in a directory of this machine, one file a log: ``<root>/<name>.state``.
+
+    Files are for this user alone (0600, directories 0700). No symbolic link below the root is followed. An empty
+    file is no log: a creation died there. A listing without tails does not look into files, so it may show one.
+
+    A listing with tails opens each log's file. Names that differ only in case are different logs, if the file
+    system keeps them apart.
+
+    Args:
+        root: the directory that holds the logs.
+        sync: when appends go to the disk: ``"always"`` before each returns, so that it survives the loss of
+            power; ``"on_flush"`` when ``flush`` is called; ``"never"``, when the kernel likes. Without
+            ``"always"``, deletions and copies wait for the kernel too.
+        create: make the directory where it is missing.
+        lock_timeout: how long to wait for others' appends to the same log, in seconds. A hold is not waited for.
+
+    Raises:
+        Unavailable: the directory is missing and not to be made, or cannot be opened.
+        ValueError: there is no such `sync`, or `lock_timeout` is below zero.
+    """
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        *,
+        sync: _sync.Sync = "always",
+        create: bool = True,
+        lock_timeout: float = 10.0,
+    ) -> None:
+        if sync not in _sync.POLICIES:
+            raise ValueError(f"sync is one of {', '.join(_sync.POLICIES)}, not {sync!r}")
+        if not lock_timeout >= 0:
+            raise ValueError(f"lock_timeout is a number of seconds, not {lock_timeout!r}")
+        self._root = os.path.abspath(os.fspath(root))
+        self._always = sync == "always"
+        try:
+            if create:
+                make_root(self._root)
+            fd = open_directory(self._root, ())
+        except OSError as error:
+            raise unavailable(error, "cannot open the directory that holds the logs", root=self._root) from error
+        try:
+            runs = run_of(fd, 0) != ""
+        finally:
+            os.close(fd)
+        self.capabilities = Capabilities(
+            durable=self._always,
+            flushes=sync != "never",
+            shared=True,
+            runs=runs,
+            holds=True,
+            deletes=True,
+            cuts=True,
+            server_copy=hasattr(os, "copy_file_range"),
+        )
+        self._handles = Handles(self._root, min(lock_timeout, 86400.0))
+        self._known = self._handles.get
+        _forks.watch(self)
+
+    def __repr__(self) -> str:
+        return f"LocalStore({self._root!r})"
+
+    # Appending: the held path is the hot one. It asks the kernel twice, for the file's status and to write.
+
+    def append(self, log: str, data: bytes, *, at: Tail) -> Tail:
+        if self._known(log) is None:
+            self._check(log)
+        check_data(data, at)
+        handles = self._handles
+        handle = handles.enter(log)
+        try:
+            if handle.holder is None:
+                size = handles.take(handle, make=at.size == 0).st_size
+            else:
+                status = os.fstat(handle.fd)
+                # A write sets both times, a rename or removal only one: the name is looked at where they differ,
+                # and anyhow from time to time, since both may fall into one tick of the clock.
+                if (
+                    status.st_ctime_ns != status.st_mtime_ns
+                    or status.st_nlink != 1
+                    or time.monotonic() > handle.trusted
+                ):
+                    status = handles.take(handle, make=at.size == 0)
+                size = status.st_size
+            if size != at.size or (size and at.run != handle.run) or handle.broken:
+                return self._settle(handle, size, data, at)
+            try:
+                written = os.write(handle.fd, data)
+                if written != len(data):
+                    _copy.write_all(handle.fd, data[written:])
+            except OSError as error:
+                raise self._take_back(handle, size, error) from error
+            if self._always:
+                self._sync_all(handle, size)
+            return Tail(size + len(data), handle.run)
+        finally:
+            handles.leave(handle)
+
+    def _settle(self, handle: Handle, size: int, data: bytes, at: Tail) -> Tail:
+        """Answer an append whose place is not the end: was it there already, or is it refused?"""
+        self._check_sound(handle)
+        log = handle.place.log
+        if size == 0:
+            raise NotFound("no such log: it is empty", log=log)
+        found = handle.tail(size)
+        end = at.size + len(data)
+        if (at.size == 0 or at.run == handle.run) and end <= size:
+            with self._failing("cannot compare with what is there", handle.place):
+                same = _copy.read_at(handle.fd, at.size, len(data)) == data
+            if same:
+                if self._always:
+                    self._sync_all(handle, None)
+                return handle.tail(end)
+        raise Conflict("the log ends elsewhere: read what is new, then append there", log=log, expected=at, found=found)
+
+    def _take_back(self, handle: Handle, size: int, error: OSError) -> Unavailable:
+        """Undo a write that failed part way, and return the error to raise."""
+        place = handle.place
+        try:
+            os.ftruncate(handle.fd, size)
+        except OSError:
+            handle.broken = "a write failed, and could not be taken back"
+            return unavailable(
+                error,
+                f"cannot append, and a part may be left behind byte {size}, so this store object writes the log no "
+                "more: open another one, which looks at the log's end anew",
+                effect_unknown=True,
+                log=place.log,
+                path=place.path,
+            )
+        if size == 0:
+            self._handles.tidy(handle)
+        return unavailable(error, "cannot append, and nothing was added", log=place.log, path=place.path)
+
+    def _sync_all(self, handle: Handle, size: int | None) -> None:
+        """Make the log durable; where that fails, write it no more, and cut it back to `size` if that is given."""
+        try:
+            _sync.fdatasync(handle.fd)
+            self._settle_name(handle)
+        except (OSError, Unavailable) as error:
+            # The kernel reports a failed sync once, and may have dropped the pages: a second sync would lie.
+            raise self._broken(handle, error, size) from error
+
+    def _settle_name(self, handle: Handle) -> None:
+        if not handle.settled:
+            _sync.sync_names(handle.place)
+            handle.settled = True
+
+    def _broken(self, handle: Handle, error: OSError | Unavailable, size: int | None) -> Unavailable:
+        handle.broken = "a sync failed"
+        after = "the log was left as it is"
+        if size is not None:
+            try:
+                os.ftruncate(handle.fd, size)
+                after = f"the log was cut back to {size} bytes"
+                if size == 0:
+                    self._handles.tidy(handle)
+            except OSError:
+                after = f"the log could not be cut back to {size} bytes"
+        doing = (
+            f"cannot make the log durable; {after}, and this store object writes it no more, since what the "
+            "kernel holds may differ from the disk: look at the disk, then open another one"
+        )
+        if isinstance(error, Unavailable):
+            return Unavailable(f"{doing}: {error.message}", effect_unknown=True, log=handle.place.log)
+        return unavailable(error, doing, effect_unknown=True, log=handle.place.log, path=handle.place.path)
+
+    def _check_sound(self, handle: Handle) -> None:
+        if handle.broken:
+            raise Unavailable(
+                f"this store object writes the log no more, since {handle.broken}: open another one",
+                log=handle.place.log,
+            )
+
+    # Reading takes no lock and keeps no file open.
+
+    def read(self, log: str, start: int = 0, stop: int | None = None) -> bytes:
+        self._check(log)
+        check_range(start, stop)
+        with self._reading(log) as (fd, size):
+            end = size if stop is None else min(stop, size)
+            return _copy.read_at(fd, start, end - start) if start < end else b""
+
+    def _stream(self, log: str, start: int, stop: int | None) -> Iterator[bytes]:
+        self._check_open()
+        with self._reading(log) as (fd, size):
+            end = size if stop is None else min(stop, size)
+            while start < end and (piece := os.pread(fd, min(_copy.PIECE, end - start), start)):
+                yield piece
+                self._check_open()
+                start += len(piece)
+
+    def tail(self, log: str) -> Tail:
+        self._check(log)
+        with self._reading(log) as (fd, size):
+            return Tail(size, run_of(fd, os.fstat(fd).st_ino))
+
+    @contextmanager
+    def _reading(self, log: str) -> Iterator[tuple[int, int]]:
+        place = locate(self._root, log)
+        try:
+            fd = open_log(place, os.O_RDONLY)
+        except FileNotFoundError:
+            raise NotFound("no such log", log=log) from None
+        try:
+            with self._failing("cannot read the log", place):
+                size = os.fstat(fd).st_size
+                if size == 0:
+                    raise NotFound("no such log: it is empty", log=log)
+                yield fd, size
+        finally:
+            os.close(fd)
+
+    @contextmanager
+    def _failing(self, doing: str, place: Place, *, effect_unknown: bool = False) -> Iterator[None]:
+        """Turn what the operating system raises into an error of ours."""
+        try:
+            yield
+        except StateStoreError:
+            raise  # Exists is an OSError too
+        except OSError as error:
+            raise unavailable(error, doing, effect_unknown=effect_unknown, log=place.log, path=place.path) from error
+
+    def list(self, prefix: str = "", *, after: str = "", tails: bool = False) -> Iterator[LogInfo]:
+        names.check_prefix(prefix)
+        self._check_open()
+        found = list_names(self._root, prefix, after)
+        return self._with_tails(found) if tails else rows(found)
+
+    def _with_tails(self, found: Iterator[str]) -> Iterator[LogInfo]:
+        for log in found:
+            try:
+                tail = self.tail(log)
+            except NotFound:
+                continue  # it was deleted meanwhile, or is empty
+            yield LogInfo(log, tail)
+
+    # Changing a whole log.
+
+    @contextmanager
+    def _changing(self, log: str, *, make: bool = False) -> Iterator[tuple[Handle, int]]:
+        """Have the log locked, and yield its handle and size; without `make`, there is such a log."""
+        handle = self._handles.enter(log)
+        try:
+            size = self._handles.take(handle, make=make).st_size
+            if not size and not make:
+                raise NotFound("no such log: it is empty", log=log)
+            yield handle, size
+        finally:
+            self._handles.leave(handle)
+
+    @contextmanager
+    def _own_directory(self, handle: Handle) -> Iterator[int]:
+        """Open the directory in which the log's name is locked, and not one that was put in its place."""
+        with directory(handle.place) as above:
+            if not handle.is_at(os.stat(handle.place.file, dir_fd=above, follow_symlinks=False)):
+                raise Unavailable("the directory was replaced meanwhile: try again", retry=True, log=handle.place.log)
+            yield above
+
+    def _check_at(self, handle: Handle, size: int, at: Tail | None) -> None:
+        found = handle.tail(size)
+        if at is not None and at != found:
+            raise Conflict(
+                "the log ends elsewhere: look at what is new, then decide again",
+                log=handle.place.log,
+                expected=at,
+                found=found,
+            )
+
+    def copy(self, source: str, target: str, *, stop: int | None = None) -> Tail:
+        self._check(source)
+        self._check(target)
+        check_stop(stop)
+        with self._reading(source) as (fd, size):
+            if source == target:
+                raise Exists("a log cannot be copied to itself", log=target)
+            length = size if stop is None else min(stop, size)
+            with self._changing(target, make=True) as (handle, there):
+                if there:
+                    raise Exists("there is such a log already: copy to another name", log=target)
+                try:
+                    self._copy_in(handle, fd, length)
+                except BaseException:
+                    self._handles.tidy(handle)
+                    raise
+                return handle.tail(length)
+
+    def _copy_in(self, handle: Handle, source: int, length: int) -> None:
+        place = handle.place
+        with self._failing("cannot copy, and nothing was made", place), self._own_directory(handle) as above:
+            fresh = self._handles.fresh(handle, above)
+            try:
+                if _copy.clone(source, fresh, length) != length:
+                    raise Unavailable("the source was cut while it was copied: try again", retry=True, log=place.log)
+                if self._always:
+                    _sync.fdatasync(fresh)
+                self._handles.replace(handle, fresh, above)
+            except BaseException:
+                unlink(place.beside("new"), above)
+                _forks.let_go(fresh)
+                raise
+        if self._always:
+            with self._failing("the copy is there, but may not survive the loss of power", place, effect_unknown=True):
+                self._settle_name(handle)
+
+    def delete(self, log: str, *, at: Tail | None = None) -> None:
+        self._check(log)
+        with self._changing(log) as (handle, size):
+            self._check_at(handle, size, at)
+            place = handle.place
+            with self._failing("cannot delete the log", place), self._own_directory(handle) as above:
+                if handle.holder is None:
+                    os.unlink(place.file, dir_fd=above)
+                else:  # the name stays locked: an empty file takes the log's place
+                    self._handles.replace(handle, self._handles.fresh(handle, above), above)
+                if self._always:
+                    with self._failing("the log is gone, but may come back", place, effect_unknown=True):
+                        _sync.fsync(above)
+
+    def cut(self, log: str, size: int, *, at: Tail) -> bytes:
+        self._check(log)
+        if not 0 <= size <= at.size:
+            raise ValueError(f"a log that ends at {at} cannot be cut to {size}")
+        with self._changing(log) as (handle, there):
+            self._check_sound(handle)
+            self._check_at(handle, there, at)
+            if size == there:
+                return b""
+            place = handle.place
+            with self._failing("cannot keep aside what is to be cut, so nothing was cut", place):
+                dropped = _copy.read_at(handle.fd, size, there - size)
+                self._keep_aside(place, size, dropped)
+            with self._failing("cannot cut the log", place):
+                os.ftruncate(handle.fd, size)
+            if self.capabilities.flushes:
+                try:
+                    _sync.fdatasync(handle.fd)
+                except OSError as error:
+                    raise self._broken(handle, error, None) from error
+            return dropped
+
+    def _keep_aside(self, place: Place, size: int, dropped: bytes) -> None:
+        name = place.beside(f"cut-{size}-{secrets.token_hex(4)}")
+        with directory(place) as above:
+            fd = exclusive(name, above)
+            try:
+                _copy.write_all(fd, dropped)
+                if self.capabilities.flushes:
+                    _sync.fsync(fd)
+                    _sync.fsync(above)
+            except BaseException:
+                unlink(name, above)
+                raise
+            finally:
+                os.close(fd)
+
+    def flush(self, log: str) -> None:
+        self._check(log)
+        if not self.capabilities.flushes:
+            raise self._refusal("flushes")
+        if self._always:
+            self.tail(log)
+            return
+        handle = self._handles.enter(log)
+        try:
+            self._check_sound(handle)
+            if not self._handles.find(handle).st_size:
+                raise NotFound("no such log: it is empty", log=log)
+            self._sync_all(handle, None)
+        finally:
+            self._handles.leave(handle)
+
+    # Holds.
+
+    def hold(self, log: str) -> AbstractContextManager[None]:
+        self._check(log)
+        return self._holding(log)
+
+    @contextmanager
+    def _holding(self, log: str) -> Iterator[None]:
+        self._check(log)
+        handles = self._handles
+        handle = handles.enter(log)
+        try:
+            mine = handles.hold(handle)
+        finally:
+            handles.leave(handle)
+        epoch = handles.epoch
+        try:
+            yield
+        finally:
+            if handles.epoch is epoch:  # in a forked child the hold is the parent's
+                handles.end(handle, mine)
+
+    def holder(self, log: str) -> Holder | None:
+        self._check(log)
+        sign = _locks.look(locate(self._root, log))
+        return sign if isinstance(sign, Holder) else None
+
+    def close(self) -> None:
+        super().close()
+        self._handles.close()
+
+    def forget(self) -> None:
+        """Called in a forked child: what was open and held is the parent's, and the child begins anew."""
+        self._handles.forget()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_handles"):
+            self._handles.close()
