@@ -42,19 +42,21 @@ def equal(got: object, expected: object, what: str) -> None:
     raise Failure(f"{what}: got {show(got)}, expected {show(expected)}{where}")
 
 
-def refused(kind: type[_Error], call: Callable[..., Any], *args: Any, **more: Any) -> _Error:
-    """Make the call and return the error of `kind` that it must raise.
+def refused(kind: type[_Error] | tuple[type[_Error], ...], call: Callable[..., Any], *args: Any, **more: Any) -> _Error:
+    """Make the call and return the error of `kind`, or of one of several kinds, that it must raise.
 
     An error of statestore's tree does not pass for a plain ``ValueError`` or the like.
     """
     shown = ", ".join([*(show(arg, 60) for arg in args), *(f"{key}={show(arg, 60)}" for key, arg in more.items())])
     name = f"{getattr(call, '__name__', 'call')}({shown})"
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    due = " or ".join(each.__name__ for each in kinds)
     try:
         result = call(*args, **more)
-    except kind as error:
-        if isinstance(error, StateStoreError) and not issubclass(kind, StateStoreError):
-            raise Failure(f"{name} raised {type(error).__name__} where a plain {kind.__name__} is due") from error
+    except kinds as error:
+        if isinstance(error, StateStoreError) and not any(issubclass(each, StateStoreError) for each in kinds):
+            raise Failure(f"{name} raised {type(error).__name__} where a plain {due} is due") from error
         return error
     except Exception as error:
-        raise Failure(f"{name} raised {type(error).__name__} where {kind.__name__} is due: {error}") from error
-    raise Failure(f"{name} returned {show(result)} where {kind.__name__} is due")
+        raise Failure(f"{name} raised {type(error).__name__} where {due} is due: {error}") from error
+    raise Failure(f"{name} returned {show(result)} where {due} is due")

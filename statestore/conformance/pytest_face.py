@@ -31,7 +31,6 @@ def conformance(factory: Factory, *, sample: float = 1.0, limit: float = LIMIT) 
 
     every = clauses()
 
-    @pytest.mark.parametrize("clause", every, ids=[each.name for each in every])
     def test(clause: Clause, record_property: Callable[[str, Any], None]) -> None:
         result = run_clause(clause, factory, sample=sample, limit=limit)
         record_property(PROPERTY, {**asdict(result), "sample": sample})
@@ -43,4 +42,5 @@ def conformance(factory: Factory, *, sample: float = 1.0, limit: float = LIMIT) 
         if result.status in ("not run", "not applicable"):
             pytest.skip(f"{result.status}: {result.reason}")
 
-    return test
+    parametrized: Callable[..., None] = pytest.mark.parametrize("clause", every, ids=[e.name for e in every])(test)
+    return parametrized

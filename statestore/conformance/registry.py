@@ -22,6 +22,14 @@ LEVELS: Final = ("core", "concurrent", "durable", "scale", "model")
 AREAS: Final = (
     "appends",
     "reads",
+    "copies",
+    "listings",
+    "naming",
+    "bodies",
+    "deletions",
+    "holds",
+    "cuts",
+    "closing",
 )
 """The modules under ``conformance/clauses``, in the order of the catalogue."""
 
@@ -41,6 +49,8 @@ class Clause:
         capability: the flag of `Capabilities` that the promise belongs to, or None.
         on: whether the clause is for stores that have the capability, or for those that have it not.
         needs: the parts of a harness that it cannot do without.
+        also: further capabilities without which the promise makes no sense.
+        without: capabilities with which it makes none.
     """
 
     name: str
@@ -51,26 +61,42 @@ class Clause:
     capability: str | None = None
     on: bool = True
     needs: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
 
     def applies(self, capabilities: Capabilities) -> bool:
         """Say whether a store with these capabilities is bound by the clause."""
-        if self.capability is None:
-            return True
-        return (getattr(capabilities, self.capability) not in (False, None)) is self.on
+        return self.obstacle(capabilities) is None
+
+    def obstacle(self, capabilities: Capabilities) -> str | None:
+        """Return why a store with these capabilities is not bound by the clause, or None where it is."""
+        wanted = dict.fromkeys(self.also, True) | dict.fromkeys(self.without, False)
+        wanted |= {self.capability: self.on} if self.capability else {}
+        for flag, on in wanted.items():
+            if (getattr(capabilities, flag) not in (False, None)) is not on:
+                return f"{flag} is {'off' if on else 'on'}"
+        return None
 
 
 _registry: dict[str, Clause] = {}
 
 
 def clause(
-    level: str, *, capability: str | None = None, on: bool = True, needs: tuple[str, ...] = ()
+    level: str,
+    *,
+    capability: str | None = None,
+    on: bool = True,
+    needs: tuple[str, ...] = (),
+    also: tuple[str, ...] = (),
+    without: tuple[str, ...] = (),
 ) -> Callable[[Callable[[Case], None]], Callable[[Case], None]]:
     """Register a function of the kit as a clause: its name is the clause's, its docstring says who is hurt.
 
     Raises:
         ValueError: the level, the capability or a part does not exist, the name is taken, or a docstring is missing.
     """
-    if level not in LEVELS or not (capability is None or capability in _FLAGS) or not set(needs) <= set(PARTS):
+    flags = {*also, *without, capability} - {None}
+    if level not in LEVELS or not flags <= _FLAGS or not set(needs) <= set(PARTS):
         raise ValueError(f"no such level, capability or part: {level}, {capability}, {needs}")
 
     def register(check: Callable[[Case], None]) -> Callable[[Case], None]:
@@ -79,7 +105,7 @@ def clause(
         if name in _registry or not hurts:
             raise ValueError(f"a clause has a name of its own and says who is hurt: {name}")
         area = check.__module__.rpartition(".")[2]
-        _registry[name] = Clause(name, hurts, level, area, check, capability, on, needs)
+        _registry[name] = Clause(name, hurts, level, area, check, capability, on, needs, also, without)
         return check
 
     return register

@@ -98,9 +98,9 @@ def _try(clause: Clause, harness: Harness, sample: float, limit: float) -> tuple
         with _at_most(limit):
             try:
                 capabilities = case.store.capabilities
-                if not clause.applies(capabilities):
-                    state = "off" if clause.on else "on"
-                    return "not applicable", f"{clause.capability} is {state}", {"capabilities": capabilities}
+                obstacle = clause.obstacle(capabilities)
+                if obstacle is not None:
+                    return "not applicable", obstacle, {"capabilities": capabilities}
                 missing = harness.missing(clause.needs)
                 if missing:
                     raise NotRun(f"the harness has no {', '.join(missing)}")
