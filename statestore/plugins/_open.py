@@ -48,8 +48,8 @@ def open_store(url: str | os.PathLike[str], /, **options: Any) -> Store:
     location = parse(url)
     plugins = discover()
     backend = _choose(location, plugins, url)
-    model = validate(backend, location.options, options, [one for plugin in plugins for one in plugin.backends])
     try:
+        model = validate(backend, location.options, options, [one for plugin in plugins for one in plugin.backends])
         store = backend.open(location.url, model)
     except StateStoreError:
         raise
@@ -84,11 +84,12 @@ def _choose(location: Location, plugins: tuple[Plugin, ...], url: object) -> Bac
         raise PluginError("a URL has // after its scheme; before a path that holds a colon write ./", url=redact(url))
     backend = serving[0]
     for claim in (f"{location.scheme}://", backend.name):
-        rivals = [p for p in plugins if claim in p.contested]
+        rivals = [p.switch for p in plugins if claim in p.contested]
         if rivals:
             raise PluginError(
-                f"{' and '.join(p.distribution for p in rivals)} both claim {claim}: disable one, "
-                f"as in {DISABLE}={rivals[-1].switch}",
+                f"more than one plugin claims this: name all but one in {DISABLE}, as they are named here",
+                claim=claim,
+                plugins=",".join(rivals),
                 url=redact(url),
             )
     return backend
@@ -105,9 +106,9 @@ def _refuse_scheme(location: Location, plugins: tuple[Plugin, ...], url: object)
     raise PluginError(
         f"no plugin serves this scheme: {advice}",
         scheme=location.scheme,
-        known=", ".join(sorted({scheme for p in plugins for backend in p.backends for scheme in backend.schemes})),
-        failed=", ".join(p.switch for p in plugins if p.error) or None,
-        disabled=", ".join(p.switch for p in plugins if p.disabled) or None,
+        known=",".join(sorted({scheme for p in plugins for backend in p.backends for scheme in backend.schemes})),
+        failed=",".join(p.switch for p in plugins if p.error) or None,
+        disabled=",".join(p.switch for p in plugins if p.disabled) or None,
         url=redact(url),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin
 
 from statestore.errors import PluginError
 from statestore.plugins._backend import Backend
@@ -51,7 +51,7 @@ def validate(
         # A model that allows more is for callers, who see what they write; a variable may be a slip of years ago.
         if option not in fields and (source.startswith("STATESTORE_") or not _is_open(backend)):
             raise PluginError(
-                "this backend has no such option; " + (f"it has {', '.join(fields)}" if fields else "it has none"),
+                "this backend has no such option: " + (f"it has {', '.join(fields)}" if fields else "it has none"),
                 backend=backend.name,
                 option=option,
                 source=source,
@@ -89,30 +89,36 @@ def _refusal(backend: Backend, given: Mapping[str, _Given], refused: ValidationE
     details, reasons = [], []
     for line in refused.errors(include_url=False):
         option = str(line["loc"][0]) if line["loc"] else ""
-        # An error of the whole model has all values as its input, the secret ones too.
-        hidden = option in secrets or (not option and secrets)
-        reason = f"its value is refused ({line['type']})" if hidden else line["msg"]
-        value = _HIDDEN if hidden or not option else line["input"]
-        reasons.append((option, reason, value, line["type"] == "missing"))
+        # What a backend's own validators say may quote a value, and the input of a check of all options holds each.
+        hidden = option in secrets or (not option and not secrets.isdisjoint(given))
+        reason = f"refused, and not shown since it is secret ({line['type']})" if hidden else line["msg"]
+        reason = reason if reason.isprintable() else ascii(reason)
+        missing = line["type"] == "missing" and len(line["loc"]) == 1
+        # The input of a missing option, too, is all the others.
+        value = _HIDDEN if hidden or missing or not option else line["input"]
+        reasons.append((option, reason, value, missing))
         kind = PydanticCustomError("refused", "{reason}", {"reason": reason})
-        details.append(InitErrorDetails(type=kind, loc=line["loc"], input=value))
+        details.append(InitErrorDetails(type=kind, loc=line["loc"][:1], input=value))
     cause = ValidationError.from_exception_data(refused.title, details, hide_input=True)
     option, reason, value, missing = reasons[0]
+    others = ",".join(sorted({other for other, *_ in reasons[1:]} - {"", option})) or None
     if missing:
         error = PluginError(
             "this backend needs an option: give it as a keyword argument, in the URL's query or in the environment",
             backend=backend.name,
             option=option,
             variable=variable(backend, option),
+            others=others,
         )
     else:
         error = PluginError(
-            f"an option has a value that it does not take: {reason[:1].lower()}{reason[1:]}" if option else reason,
+            f"{'an option has a value' if option else 'the options have values'} that the backend does not take: "
+            f"{reason[:1].lower()}{reason[1:]}",
             backend=backend.name,
             option=option or None,
             given=_short(value) if option else None,
             source=given[option].source if option in given else None,
-            others=", ".join(sorted({other for other, *_ in reasons[1:] if other not in ("", option)})) or None,
+            others=others,
         )
     error.__cause__ = cause
     return error
@@ -122,13 +128,14 @@ def _is_secret(annotation: Any, seen: set[Any]) -> bool:
     """Say whether a value of this type may hold a secret, in whatever it is wrapped."""
     from pydantic import BaseModel, Secret, SecretBytes, SecretStr
 
-    if isinstance(annotation, type) and annotation not in seen:
-        seen.add(annotation)
-        if issubclass(annotation, SecretStr | SecretBytes | Secret):
-            return True
-        if issubclass(annotation, BaseModel):
-            return any(_is_secret(field.annotation, seen) for field in annotation.model_fields.values())
-    return any(_is_secret(part, seen) for part in get_args(annotation))
+    kind = get_origin(annotation) or annotation
+    if isinstance(kind, type) and issubclass(kind, SecretStr | SecretBytes | Secret):
+        return True
+    parts = get_args(annotation)
+    if isinstance(kind, type) and issubclass(kind, BaseModel) and kind not in seen:
+        seen.add(kind)
+        parts = tuple(field.annotation for field in kind.model_fields.values())
+    return any(_is_secret(part, seen) for part in parts)
 
 
 def _short(value: object) -> str:

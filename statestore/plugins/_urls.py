@@ -73,8 +73,11 @@ def _path(where: str | os.PathLike[str]) -> Location:
             "a pathlib.Path is taken as it is",
             path=redact(text),
         )
-    # As a URL, since a name may hold any of ? # % and bytes that are no text.
-    return Location("file", Path(text).absolute().as_uri(), {})
+    try:
+        # As a URL, since a name may hold any of ? # % and bytes that are no text.
+        return Location("file", Path(text).absolute().as_uri(), {})
+    except FileNotFoundError as error:
+        raise PluginError("the working directory is gone: write the whole path", path=text) from error
 
 
 def _options(query: str, where: object) -> dict[str, str]:
@@ -99,12 +102,13 @@ def redact(url: object) -> str:
     start = match.end() if match else 0
     rest = text[start:]
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
-    # A password may hold an unescaped / ? or #: better to hide a part of the path than to show a part of it.
-    if match and ("@" in authority or (":" in authority and "@" in rest)):
-        rest = "***@" + rest.rpartition("@")[2] if "=" not in rest.rpartition("@")[0].rpartition("?")[2] else "***"
-    rest, hash_sign, _ = rest.partition("#")
-    rest, question, query = rest.partition("?")
-    shown = "&".join(
-        key + "=***" if equals else "***" for key, equals, _ in (i.partition("=") for i in query.split("&"))
-    )
-    return text[:start] + rest + question + (shown if query else "") + (hash_sign and "#***")
+    place, question, query = rest.partition("?")
+    # A password may hold an unescaped / ? # or @: better to hide a part of the path than to show a part of it.
+    if match and "@" in rest and not {"@", ":"}.isdisjoint(authority):
+        if "@" in query:
+            return f"{text[:start]}***"
+        place = "***@" + place.rpartition("@")[2]
+    place, fragment, _ = place.partition("#")
+    pairs = [item.partition("=") for item in query.split("&")] if query else []
+    shown = "&".join(f"{key}=***" if equals else "***" for key, equals, _ in pairs)
+    return text[:start] + place + (f"{fragment}***" if fragment else "") + question + shown

@@ -1,0 +1,35 @@
+"""What an import costs is counted in modules, not in milliseconds."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = {"asyncio", "fsspec", "pluggy", "pydantic", "rich", "typer"}
+
+
+def loaded(statement: str) -> set[str]:
+    """Return the top-level names of the modules that a fresh process has after the statement."""
+    code = f"import sys; before = set(sys.modules); {statement}; print(*set(sys.modules) - before)"
+    # -I: no PYTHONPATH, no user site, no current directory.
+    answer = subprocess.run([sys.executable, "-I", "-c", code], check=True, capture_output=True, text=True)
+    return {name.partition(".")[0] for name in answer.stdout.split()}
+
+
+def test_the_package_loads_nothing_heavy():
+    assert not loaded("import statestore") & HEAVY
+
+
+@pytest.mark.parametrize("module", ["statestore.store", "statestore.names", "statestore.errors", "statestore_memory"])
+def test_a_backend_and_its_ground_load_nothing_heavy(module):
+    assert not loaded(f"import {module}") & HEAVY
+
+
+def test_the_plugin_marker_does_not_load_pydantic():
+    assert not loaded("from statestore.plugins import Backend, hookimpl, open_store") & (HEAVY - {"pluggy"})
+
+
+def test_a_module_that_is_loaded_is_counted():
+    assert "pydantic" in loaded("import pydantic")
