@@ -21,7 +21,6 @@ from statestore_local._files import Place, directory, exclusive, locate, open_lo
 __all__ = ["Handle", "Handles"]
 
 _LIMIT: Final = 64  # open files, those of held logs and those in use this moment not counted
-_LOOK_AGAIN: Final = 0.01  # seconds for which a held log's name is trusted to lead where it did
 
 
 class Handle:
@@ -34,7 +33,7 @@ class Handle:
         note: the descriptor of the hold's note, or -1.
         settled: whether the file's name is known to be durable.
         broken: why the log may not be written through this store any more.
-        trusted: until when the name is known to lead here, of ``time.monotonic``; while held only.
+        trusted: until when the name is known to lead here, of ``time.monotonic``.
         used: whether it was entered since the last time that room was made.
         dead: it is no longer in the table: get another one.
     """
@@ -96,11 +95,13 @@ class Handles:
     Args:
         root: the store's root directory.
         wait: how long to wait for others' appends, in seconds.
+        trust: how long a held log's name is trusted to lead where it did, in seconds.
     """
 
-    def __init__(self, root: str, wait: float) -> None:
+    def __init__(self, root: str, *, wait: float, trust: float) -> None:
         self.root = root
         self.wait = wait
+        self.trust = trust
         self.closed = False
         self.epoch = object()  # another one in a forked child
         self._table: dict[str, Handle] = {}
@@ -155,7 +156,7 @@ class Handles:
             now = time.monotonic()
             status = self._look(handle)
             if status is not None:
-                handle.trusted = now + _LOOK_AGAIN
+                handle.trusted = now + self.trust
                 return status
             if handle.holder is None:
                 handle.drop()
@@ -275,9 +276,20 @@ class Handles:
         return fd
 
     def replace(self, handle: Handle, fd: int, above: int) -> None:
-        """Put the file that `fresh` made in the log's place, in one step and without unlocking the name."""
+        """Put the file that `fresh` made in the place of the log's empty or unwanted one.
+
+        Raises:
+            FileExistsError: another program made a file of that name in between.
+        """
         place = handle.place
-        os.rename(place.beside("new"), place.file, src_dir_fd=above, dst_dir_fd=above)
+        new = place.beside("new")
+        if handle.holder is None:
+            # Not a rename, which would have ext4 write out the new file's data before it returns.
+            os.unlink(place.file, dir_fd=above)
+            os.link(new, place.file, src_dir_fd=above, dst_dir_fd=above)
+            os.unlink(new, dir_fd=above)
+        else:  # one step: the name stays locked
+            os.rename(new, place.file, src_dir_fd=above, dst_dir_fd=above)
         handle.bind(fd)
 
     def _admit(self, log: str) -> Handle:

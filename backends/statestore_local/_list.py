@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Final
 
 from statestore import names
@@ -14,52 +14,48 @@ from statestore.store import LogInfo
 from statestore_local._errors import unavailable
 from statestore_local._files import SUFFIX, directory_name, open_directory
 
-__all__ = ["list_names", "rows"]
+__all__ = ["list_runs", "rows"]
 
-# Files of this kind surely are logs, and one match over all of a directory's names is much cheaper than one for
-# each. Where it fails, each name is checked by itself.
+# Names of this kind surely are segments. One match over all the names of a directory is much cheaper than one for
+# each; where it fails, each is checked by itself.
 _ALL_PLAIN: Final = re.compile(r"(?:[A-Za-z0-9_~-][A-Za-z0-9._~-]{0,199}/)*\Z")
 
 
-def rows(found: Iterator[str]) -> Iterator[LogInfo]:
+def rows(runs: Iterator[list[str]]) -> Iterator[LogInfo]:
     """Return a listing's rows without tails. This skips LogInfo's own constructor, which costs more than a scan."""
-    return map(tuple.__new__, repeat(LogInfo), zip(found, repeat(None)))
+    return map(tuple.__new__, repeat(LogInfo), zip(chain.from_iterable(runs), repeat(None)))
 
 
-def list_names(root: str, prefix: str, after: str) -> Iterator[str]:
-    """Yield the names that begin with `prefix` and are greater than `after`, in code-point order.
+def list_runs(root: str, prefix: str, after: str) -> Iterator[list[str]]:
+    """Yield the names that begin with `prefix` and are greater than `after`, in code-point order, a run at a time.
 
     A directory is read when its turn comes, and no descriptor stays open in between.
 
     Raises:
         Unavailable: a directory cannot be read. A listing that left out its logs would be a lie.
     """
-    base = prefix[: prefix.rfind("/") + 1]
-    # The iterators of the directories from the base down to where the listing is.
-    stack = [_directory(root, base, prefix, after)]
+    # What is still to come, of the base directory first and of the deepest last.
+    stack = [_directory(root, prefix[: prefix.rfind("/") + 1], prefix, after)]
     while stack:
-        for key in stack[-1]:
-            if key[-1] == "/":
-                stack.append(_directory(root, key, prefix, after))
-                break
-            yield key
-        else:
+        run, below = next(stack[-1], (None, ""))
+        if run is None:
             stack.pop()
+            continue
+        yield run
+        if below:
+            stack.append(_directory(root, below, prefix, after))
 
 
-def _directory(root: str, base: str, prefix: str, after: str) -> Iterator[str]:
-    """Return one directory's logs as their names, and its directories as their names with a slash, in order.
+def _directory(root: str, base: str, prefix: str, after: str) -> Iterator[tuple[list[str], str]]:
+    """Yield runs of a directory's own logs, each with the directory that comes next, which is "" after the last.
 
-    A directory's key sorts as the names in it do, since these all begin with it.
+    A directory sorts as the names in it do, and these begin with its own name and a slash.
     """
     files, below = _scan(root, base)
     room = names.MAX_NAME - len(base)
-    if room < names.MAX_SEGMENT or not _ALL_PLAIN.match("/".join(files) + "/"):
-        files = [name for name in files if len(name) <= room and names.is_name(name)]
-    keys = files
+    keys = _segments(files, room)
     if below:
-        below = [name for name in below if len(name) + 1 < room and names.is_name(name)]
-        keys = files + [name + "/" for name in below]
+        keys += [name + "/" for name in map(_segment, below) if len(name) + 1 < room and names.is_name(name)]
     keys.sort()
     if base:
         keys = [base + key for key in keys]
@@ -67,40 +63,55 @@ def _directory(root: str, base: str, prefix: str, after: str) -> Iterator[str]:
         keys = [key for key in keys if key.startswith(prefix)]
     if after:
         keys = [key for key in keys if key > after or (key[-1] == "/" and after.startswith(key))]
-    return iter(keys)
+    start = 0
+    if below:
+        for place, key in enumerate(keys):
+            if key[-1] == "/":
+                yield keys[start:place], key
+                start = place + 1
+    yield keys[start:], ""
+
+
+def _segments(files: list[str], room: int) -> list[str]:
+    """Return the segments for which plain files of these names stand."""
+    mark = SUFFIX + "/"
+    whole = "/".join(files) + "/"
+    bare = whole.replace(mark, "/")  # a mark is nowhere but at a name's end
+    if len(whole) - len(bare) == len(SUFFIX) * len(files) and room >= names.MAX_SEGMENT and _ALL_PLAIN.match(bare):
+        return bare[:-1].split("/")
+    cut = -len(SUFFIX)
+    return [
+        name[:cut] for name in files if name[cut:] == SUFFIX and len(name) + cut <= room and names.is_name(name[:cut])
+    ]
 
 
 def _scan(root: str, base: str) -> tuple[list[str], list[str]]:
-    """Return the segments that plain files, and those that directories, of the directory `base` may stand for."""
+    """Return the names of the plain files, and of the directories, in the directory that stands for `base`."""
     parts = tuple(map(directory_name, base.split("/")[:-1]))
-    files: list[str] = []
-    below: list[str] = []
-    cut = -len(SUFFIX)
     try:
         fd = open_directory(root, parts)
     except (FileNotFoundError, Unavailable) as error:
         if parts and os.path.isdir(root):
-            return files, below  # it went meanwhile, or is no directory: no log is in it
+            return [], []  # it went meanwhile, or is no directory: no log is in it
         raise Unavailable("the directory that holds the logs is gone: put it back", retry=True, root=root) from error
     except OSError as error:
         raise unavailable(error, "cannot list a directory", prefix=base, root=root) from error
     try:
-        with os.scandir(fd) as entries:
-            for entry in entries:
-                name = entry.name
-                if name[cut:] == SUFFIX:
-                    if entry.is_file(follow_symlinks=False):
-                        files.append(name[:cut])
-                elif entry.is_dir(follow_symlinks=False):
-                    below.append(_segment(name))
+        with os.scandir(fd) as found:
+            entries = list(found)
+        files = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
+        if len(files) == len(entries):
+            return files, []
+        return files, [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
     except OSError as error:
         raise unavailable(error, "cannot list a directory", prefix=base, root=root) from error
     finally:
         os.close(fd)
-    return files, below
 
 
 def _segment(name: str) -> str:
-    """Return the segment that a directory stands for; one that stands for none comes back as it is, no name."""
+    """Return the segment for which a directory stands, or "" where it stands for none."""
     segment = name[:-1]
-    return segment if name[-1] == "!" and segment.endswith(SUFFIX) else name
+    if name[-1] == "!":
+        return segment if segment.endswith(SUFFIX) else ""
+    return "" if name.endswith(SUFFIX) else name
