@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
-from statestore.errors import Unavailable
+from statestore.errors import StateStoreError, Unavailable
 
-__all__ = ["unavailable"]
+__all__ = ["failing", "unavailable"]
 
 # For each error: what to do about it, and whether the same call may succeed later without a change of the call.
 _ADVICE: Final[dict[int, tuple[str, bool]]] = {
@@ -53,3 +55,14 @@ def unavailable(error: OSError, doing: str, /, *, effect_unknown: bool = False, 
     if path is not None:
         path = os.fsdecode(path)
     return Unavailable(f"{doing}: {advice}", retry=retry, effect_unknown=effect_unknown, **facts, path=path, errno=code)
+
+
+@contextmanager
+def failing(doing: str, /, *, effect_unknown: bool = False, **facts: Any) -> Iterator[None]:
+    """Turn what the operating system raises inside the context into our own error, as `unavailable` does."""
+    try:
+        yield
+    except StateStoreError:
+        raise  # Exists is an OSError too
+    except OSError as error:
+        raise unavailable(error, doing, effect_unknown=effect_unknown, **facts) from error

@@ -167,8 +167,8 @@ def directories(place: Place) -> Iterator[int]:
             os.close(fd)
 
 
-def open_log(place: Place, flags: int, *, make: bool = False) -> int:
-    """Return a descriptor of the log's file, which is a plain file.
+def open_log(place: Place, flags: int, *, make: bool = False) -> tuple[int, os.stat_result]:
+    """Return a descriptor of the log's file, which is a plain file, and the file's status.
 
     Args:
         place: where the log lies.
@@ -199,17 +199,18 @@ def open_log(place: Place, flags: int, *, make: bool = False) -> int:
         raise
 
 
-def _open_plain(name: str, flags: int, above: int | None) -> int:
+def _open_plain(name: str, flags: int, above: int | None) -> tuple[int, os.stat_result]:
     try:
         fd = os.open(name, flags, 0o600, dir_fd=above)
     except OSError as error:
         if error.errno not in (errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENODEV):
             raise
         raise _in_the_way(name, above, "log's file") from error
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
+    status = os.fstat(fd)
+    if not stat.S_ISREG(status.st_mode):
         os.close(fd)
         raise _in_the_way(name, above, "log's file")
-    return fd
+    return fd, status
 
 
 def _in_the_way(name: str, above: int | None, wanted: str) -> Unavailable:

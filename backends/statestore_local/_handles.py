@@ -10,13 +10,15 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from statestore.errors import Closed, NotFound, Unavailable
 from statestore.store import Holder, Tail
 from statestore_local import _forks, _locks
 from statestore_local._errors import unavailable
-from statestore_local._files import Place, directory, exclusive, locate, open_log, run_of
+from statestore_local._files import Place, directory, exclusive, locate, open_log, run_of, unlink
 
 __all__ = ["Handle", "Handles"]
 
@@ -192,7 +194,7 @@ class Handles:
     def _open(self, handle: Handle, *, make: bool) -> None:
         place = handle.place
         try:
-            fd = _forks.adopt(lambda: open_log(place, os.O_RDWR | os.O_APPEND, make=make))
+            fd = _forks.adopt(lambda: open_log(place, os.O_RDWR | os.O_APPEND, make=make)[0])
         except FileNotFoundError:
             raise NotFound("no such log", log=place.log) from None
         handle.bind(fd)
@@ -201,7 +203,7 @@ class Handles:
         """Another program replaced or removed the file of a log that we hold: hold what is there now."""
         place = handle.place
         try:
-            fd = _forks.adopt(lambda: open_log(place, os.O_RDWR | os.O_APPEND, make=make))
+            fd = _forks.adopt(lambda: open_log(place, os.O_RDWR | os.O_APPEND, make=make)[0])
         except FileNotFoundError:
             raise NotFound("this log was removed while it was held", log=place.log) from None
         try:
@@ -264,32 +266,36 @@ class Handles:
         except (OSError, Unavailable):
             pass  # an empty file is no log, whether it stays or goes
 
-    def fresh(self, handle: Handle, above: int) -> int:
-        """Return a new file beside the log, locked, to be put in its place with `replace`."""
-        name = handle.place.beside("new")
-        fd = _forks.adopt(lambda: exclusive(name, above))
-        try:
-            _locks.lock(fd, handle.place, 0.0)
-        except BaseException:
-            _forks.let_go(fd)
-            raise
-        return fd
+    def swap(self, handle: Handle, above: int, fill: Callable[[int], None]) -> None:
+        """Put a new file, already whole and locked, in the place of the file of a taken handle.
 
-    def replace(self, handle: Handle, fd: int, above: int) -> None:
-        """Put the file that `fresh` made in the place of the log's empty or unwanted one.
+        Args:
+            handle: an entered handle whose log is taken.
+            above: the log's directory.
+            fill: writes the new file, given its descriptor.
 
         Raises:
             FileExistsError: another program made a file of that name in between.
+            OSError: the file cannot be made.
         """
         place = handle.place
         new = place.beside("new")
-        if handle.holder is None:
-            # Not a rename, which would have ext4 write out the new file's data before it returns.
-            os.unlink(place.file, dir_fd=above)
-            os.link(new, place.file, src_dir_fd=above, dst_dir_fd=above)
-            os.unlink(new, dir_fd=above)
-        else:  # one step: the name stays locked
-            os.rename(new, place.file, src_dir_fd=above, dst_dir_fd=above)
+        fd = _forks.adopt(lambda: exclusive(new, above))
+        try:
+            _locks.lock(fd, place, 0.0)
+            fill(fd)
+            if handle.holder is None:
+                # Not a rename, which would have ext4 write out the new file's data before it returns.
+                os.unlink(place.file, dir_fd=above)
+                os.link(new, place.file, src_dir_fd=above, dst_dir_fd=above)
+                with suppress(OSError):  # a second name of the file does no harm, and the next swap removes it
+                    os.unlink(new, dir_fd=above)
+            else:  # one step: the name stays locked
+                os.rename(new, place.file, src_dir_fd=above, dst_dir_fd=above)
+        except BaseException:
+            _forks.let_go(fd)
+            unlink(new, above)
+            raise
         handle.bind(fd)
 
     def _admit(self, log: str) -> Handle:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import chain
 from time import monotonic
 from typing import Final
 
 from statestore import names
-from statestore.errors import Conflict, Exists, NotFound, StateStoreError, Unavailable
+from statestore.errors import Conflict, Exists, NotFound, Unavailable
 from statestore.store import (
     Capabilities,
     Holder,
@@ -23,20 +22,16 @@ from statestore.store import (
     check_stop,
 )
 from statestore_local import _copy, _forks, _locks, _sync
-from statestore_local._errors import unavailable
+from statestore_local._errors import failing, unavailable
 from statestore_local._files import (
-    Place,
-    directory,
-    exclusive,
     locate,
     make_root,
     open_directory,
-    open_log,
     run_of,
-    unlink,
 )
 from statestore_local._handles import Handle, Handles
 from statestore_local._list import list_runs, rows
+from statestore_local._whole import keep_aside, own_directory, reading, tail_of
 
 __all__ = ["LocalStore"]
 
@@ -155,7 +150,7 @@ class LocalStore(Store):
         found = handle.tail(size)
         end = at.size + len(data)
         if (at.size == 0 or at.run == handle.run) and end <= size:
-            with self._failing("cannot compare with what is there", handle.place):
+            with failing("cannot compare with what is there", log=log, path=handle.place.path):
                 same = _copy.read_at(handle.fd, at.size, len(data)) == data
             if same:
                 if self._always:
@@ -227,13 +222,13 @@ class LocalStore(Store):
     def read(self, log: str, start: int = 0, stop: int | None = None) -> bytes:
         self._check(log)
         check_range(start, stop)
-        with self._reading(log) as (fd, size):
+        with reading(locate(self._root, log)) as (fd, size):
             end = size if stop is None else min(stop, size)
             return _copy.read_at(fd, start, end - start) if start < end else b""
 
     def _stream(self, log: str, start: int, stop: int | None) -> Iterator[bytes]:
         self._check_open()
-        with self._reading(log) as (fd, size):
+        with reading(locate(self._root, log)) as (fd, size):
             end = size if stop is None else min(stop, size)
             while start < end and (piece := os.pread(fd, min(_copy.PIECE, end - start), start)):
                 yield piece
@@ -242,34 +237,7 @@ class LocalStore(Store):
 
     def tail(self, log: str) -> Tail:
         self._check(log)
-        with self._reading(log) as (fd, size):
-            return Tail(size, run_of(fd, os.fstat(fd).st_ino))
-
-    @contextmanager
-    def _reading(self, log: str) -> Iterator[tuple[int, int]]:
-        place = locate(self._root, log)
-        try:
-            fd = open_log(place, os.O_RDONLY)
-        except FileNotFoundError:
-            raise NotFound("no such log", log=log) from None
-        try:
-            with self._failing("cannot read the log", place):
-                size = os.fstat(fd).st_size
-                if size == 0:
-                    raise NotFound("no such log: it is empty", log=log)
-                yield fd, size
-        finally:
-            os.close(fd)
-
-    @contextmanager
-    def _failing(self, doing: str, place: Place, *, effect_unknown: bool = False) -> Iterator[None]:
-        """Turn what the operating system raises into an error of ours."""
-        try:
-            yield
-        except StateStoreError:
-            raise  # Exists is an OSError too
-        except OSError as error:
-            raise unavailable(error, doing, effect_unknown=effect_unknown, log=place.log, path=place.path) from error
+        return tail_of(locate(self._root, log))
 
     def list(self, prefix: str = "", *, after: str = "", tails: bool = False) -> Iterator[LogInfo]:
         names.check_prefix(prefix)
@@ -279,11 +247,8 @@ class LocalStore(Store):
 
     def _with_tails(self, found: Iterator[str]) -> Iterator[LogInfo]:
         for log in found:
-            try:
-                tail = self.tail(log)
-            except NotFound:
-                continue  # it was deleted meanwhile, or is empty
-            yield LogInfo(log, tail)
+            with suppress(NotFound):  # it was deleted meanwhile, or is empty
+                yield LogInfo(log, tail_of(locate(self._root, log)))
 
     # Changing a whole log.
 
@@ -299,14 +264,6 @@ class LocalStore(Store):
         finally:
             self._handles.leave(handle)
 
-    @contextmanager
-    def _own_directory(self, handle: Handle) -> Iterator[int]:
-        """Open the directory in which the log's name is locked, and not one that was put in its place."""
-        with directory(handle.place) as above:
-            if not handle.is_at(os.stat(handle.place.file, dir_fd=above, follow_symlinks=False)):
-                raise Unavailable("the directory was replaced meanwhile: try again", retry=True, log=handle.place.log)
-            yield above
-
     def _check_at(self, handle: Handle, size: int, at: Tail | None) -> None:
         found = handle.tail(size)
         if at is not None and at != found:
@@ -321,36 +278,37 @@ class LocalStore(Store):
         self._check(source)
         self._check(target)
         check_stop(stop)
-        with self._reading(source) as (fd, size):
+        with reading(locate(self._root, source)) as (fd, size):
             if source == target:
                 raise Exists("a log cannot be copied to itself", log=target)
             length = size if stop is None else min(stop, size)
             with self._changing(target, make=True) as (handle, there):
                 if there:
                     raise Exists("there is such a log already: copy to another name", log=target)
-                try:
-                    self._copy_in(handle, fd, length)
-                except BaseException:
-                    self._handles.tidy(handle)
-                    raise
+                self._copy_in(handle, fd, length)
                 return handle.tail(length)
 
     def _copy_in(self, handle: Handle, source: int, length: int) -> None:
-        place = handle.place
-        with self._failing("cannot copy, and nothing was made", place), self._own_directory(handle) as above:
-            fresh = self._handles.fresh(handle, above)
-            try:
-                if _copy.clone(source, fresh, length) != length:
-                    raise Unavailable("the source was cut while it was copied: try again", retry=True, log=place.log)
-                if self._always:
-                    _sync.fdatasync(fresh)
-                self._handles.replace(handle, fresh, above)
-            except BaseException:
-                unlink(place.beside("new"), above)
-                _forks.let_go(fresh)
-                raise
+        log = handle.place.log
+
+        def fill(fd: int) -> None:
+            if _copy.clone(source, fd, length) != length:
+                raise Unavailable("the source was cut while it was copied: try again", retry=True, log=log)
+            if self._always:
+                _sync.fdatasync(fd)
+
+        try:
+            with failing("cannot copy, and nothing was made", log=log), own_directory(handle) as above:
+                try:
+                    self._handles.swap(handle, above, fill)
+                except FileExistsError as error:
+                    raise Exists("there is such a log by now: copy to another name", log=log) from error
+        except BaseException:
+            self._handles.tidy(handle)
+            raise
         if self._always:
-            with self._failing("the copy is there, but may not survive the loss of power", place, effect_unknown=True):
+            doing = "the copy is there, but may not survive the loss of power"
+            with failing(doing, effect_unknown=True, log=log):
                 self._settle_name(handle)
 
     def delete(self, log: str, *, at: Tail | None = None) -> None:
@@ -358,13 +316,13 @@ class LocalStore(Store):
         with self._changing(log) as (handle, size):
             self._check_at(handle, size, at)
             place = handle.place
-            with self._failing("cannot delete the log", place), self._own_directory(handle) as above:
+            with failing("cannot delete the log", log=log, path=place.path), own_directory(handle) as above:
                 if handle.holder is None:
                     os.unlink(place.file, dir_fd=above)
                 else:  # the name stays locked: an empty file takes the log's place
-                    self._handles.replace(handle, self._handles.fresh(handle, above), above)
+                    self._handles.swap(handle, above, lambda fd: None)
                 if self._always:
-                    with self._failing("the log is gone, but may come back", place, effect_unknown=True):
+                    with failing("the log is gone, but may come back", effect_unknown=True, log=log):
                         _sync.fsync(above)
 
     def cut(self, log: str, size: int, *, at: Tail) -> bytes:
@@ -377,10 +335,10 @@ class LocalStore(Store):
             if size == there:
                 return b""
             place = handle.place
-            with self._failing("cannot keep aside what is to be cut, so nothing was cut", place):
+            with failing("cannot keep aside what is to be cut, so nothing was cut", log=log, path=place.path):
                 dropped = _copy.read_at(handle.fd, size, there - size)
-                self._keep_aside(place, size, dropped)
-            with self._failing("cannot cut the log", place):
+                keep_aside(place, size, dropped, sync=self.capabilities.flushes)
+            with failing("cannot cut the log", log=log, path=place.path):
                 os.ftruncate(handle.fd, size)
             if self.capabilities.flushes:
                 try:
@@ -388,21 +346,6 @@ class LocalStore(Store):
                 except OSError as error:
                     raise self._broken(handle, error, None) from error
             return dropped
-
-    def _keep_aside(self, place: Place, size: int, dropped: bytes) -> None:
-        name = place.beside(f"cut-{size}-{secrets.token_hex(4)}")
-        with directory(place) as above:
-            fd = exclusive(name, above)
-            try:
-                _copy.write_all(fd, dropped)
-                if self.capabilities.flushes:
-                    _sync.fsync(fd)
-                    _sync.fsync(above)
-            except BaseException:
-                unlink(name, above)
-                raise
-            finally:
-                os.close(fd)
 
     def flush(self, log: str) -> None:
         self._check(log)
