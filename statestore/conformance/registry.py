@@ -30,6 +30,7 @@ AREAS: Final = (
     "holds",
     "cuts",
     "closing",
+    "races",
 )
 """The modules under ``conformance/clauses``, in the order of the catalogue."""
 
