@@ -1,14 +1,57 @@
 """statestore: the state of AI agents, as append-only logs.
 
-A store (:func:`open_store`) holds logs; a log holds records (:class:`RecordLog`); a session is a log that tells
-an agent's story (:class:`Sessions`).
+A store holds logs (:func:`open_store`), a log holds records (:class:`RecordLog`), and a session is a log that
+tells an agent's story (:class:`Sessions`). What can go wrong is drawn in :mod:`statestore.errors`.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from statestore.errors import StateStoreError
 from statestore.store import NEW, Store, Tail
 
-__all__ = ["NEW", "StateStoreError", "Store", "Tail"]
+if TYPE_CHECKING:
+    from statestore.plugins import open_store
+    from statestore.records import Record, RecordLog, draft
+    from statestore.sessions import Conf, Sessions, Transcript
+
+__all__ = [
+    "Conf",
+    "NEW",
+    "Record",
+    "RecordLog",
+    "Sessions",
+    "StateStoreError",
+    "Store",
+    "Tail",
+    "Transcript",
+    "draft",
+    "open_store",
+]
 
 __version__ = "0.1.0"
+
+# Loaded when first asked for, so that reading the contract does not load the plugins or the codec.
+_LAZY = {
+    "Conf": "statestore.sessions",
+    "Record": "statestore.records",
+    "RecordLog": "statestore.records",
+    "Sessions": "statestore.sessions",
+    "Transcript": "statestore.sessions",
+    "draft": "statestore.records",
+    "open_store": "statestore.plugins",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'statestore' has no attribute {name!r}")
+    value = getattr(import_module(_LAZY[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

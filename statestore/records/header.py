@@ -7,6 +7,7 @@ UTF-8) goes to a slower reader that follows Go's rules to the letter; both read 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -15,7 +16,16 @@ from statestore.records import gojson
 from statestore.records.gojson import quote
 from statestore.records.times import spell_time, time_is_valid
 
-__all__ = ["MAX_BODY", "MAX_HEADER", "Header", "Usage", "decode_header", "encode_header"]
+__all__ = [
+    "MAX_BODY",
+    "MAX_HEADER",
+    "Header",
+    "Usage",
+    "decode_header",
+    "encode_header",
+    "spell_fixed",
+    "spell_options",
+]
 
 MAX_HEADER: Final = 1 << 20
 """The largest number of bytes in a header line, without its newline."""
@@ -115,10 +125,10 @@ def decode_header(line: bytes) -> Header:
     else:
         if not time_is_valid(header.time):
             raise ValueError(f"time is not as RFC 3339 spells it: {header.time[:60]!a}")
-        # A second `usage` is merged into the first, and deep values have a limit: the slow reader knows both.
-        if (header.usage is not None and (line.count(b'"usage"') > 1 or b"\\" in line)) or (
-            len(_OPENINGS.findall(line)) >= gojson.MAX_DEPTH
-        ):
+        # A second `usage` is merged into the first, each `time` must be one, not the last alone, and deep values have
+        # a limit: the slow reader knows all three. Keys can be spelled with escapes too.
+        twice = b"\\" in line or line.count(b'"time"') > 1 or (header.usage and line.count(b'"usage"') > 1)
+        if twice or (len(line) > gojson.MAX_DEPTH and len(_OPENINGS.findall(line)) >= gojson.MAX_DEPTH):
             header = _decode_slowly(line)
     if not 0 <= header.len <= MAX_BODY:
         raise ValueError(f"len is no body's size: {header.len}")
@@ -129,52 +139,109 @@ def encode_header(header: Header) -> bytes:
     """Return the header line, without its newline, byte for byte as the Go package writes it.
 
     Raises:
-        ValueError: ``time`` is no time that RFC 3339 can spell, or ``cache`` is not one JSON value.
-        OverflowError: a number does not fit into 64 bits.
+        ValueError: ``time`` is no time that RFC 3339 can spell, ``cache`` is not one JSON value, or a number does
+            not fit into 64 bits.
+        TypeError: a field has another type than its own.
     """
-    h = header
-    text = f'{{"n":{h.n},"kind":{quote(h.kind)},"id":{quote(h.id)},"time":"{spell_time(h.time)}","len":{h.len}'
-    return _with_options(text, h)
+    n, size = (whole_number(name, getattr(header, name)) for name in ("n", "len"))
+    options = {name: getattr(header, name) for name in _OPTIONS}
+    fixed = spell_fixed(header.kind, header.id, spell_time(header.time))
+    return f'{{"n":{n},{fixed},"len":{size}{spell_options(options)}}}'.encode("utf-8", "surrogateescape")
 
 
-def _with_options(text: str, h: Header) -> bytes:
-    """Finish a header line that has its five obligatory fields."""
-    if h.type:
-        text += f',"type":{quote(h.type)}'
-    if h.step:
-        text += f',"step":{quote(h.step)}'
-    if h.provider:
-        text += f',"provider":{quote(h.provider)}'
-    if h.for_:
-        text += f',"for":{quote(h.for_)}'
-    if h.exit is not None:
-        text += f',"exit":{h.exit}'
-    if h.truncated:
-        text += ',"truncated":true'
-    if h.full_output:
-        text += f',"full_output":{quote(h.full_output)}'
-    if h.via:
-        text += f',"via":{quote(h.via)}'
-    if h.source:
-        text += f',"source":{quote(h.source)}'
-    if h.upto:
-        text += f',"upto":{h.upto}'
-    if h.model:
-        text += f',"model":{quote(h.model)}'
-    if h.harness:
-        text += f',"harness":{quote(h.harness)}'
-    if h.request:
-        text += f',"request":{quote(h.request)}'
-    if h.usage is not None:
-        u = h.usage
-        text += f',"usage":{{"input":{u.input},"output":{u.output}'
-        text += (f',"cache_read":{u.cache_read}' if u.cache_read else "") + (
-            f',"cache_write":{u.cache_write}' if u.cache_write else ""
-        )
-        text += "}"
-    line = text.encode()
-    cache = bytes(h.cache)
-    return line + b',"cache":' + gojson.compact(cache) + b"}" if cache else line + b"}"
+def spell_fixed(kind: str, id: str, time: str) -> str:  # noqa: A002 - the field's name in the format
+    """Return the members that every header has between its number and its size; `time` is spelled already."""
+    if type(kind) is not str or type(id) is not str:
+        raise TypeError(f"kind and id are str, not {type(kind).__name__} and {type(id).__name__}")
+    # Most kinds and ids are plain words, which need no quoting.
+    kind = f'"{kind}"' if kind.isalnum() else quote(kind)
+    id = f'"{id}"' if id.isalnum() else quote(id)  # noqa: A001 - as above
+    return f'"kind":{kind},"id":{id},"time":"{time}"'
+
+
+def spell_options(fields: dict[str, Any]) -> str:
+    """Return the optional members, each behind its comma, in the order of the format; defaults are left out.
+
+    Raises:
+        TypeError: there is no such field, or its value has another type.
+        ValueError: a value cannot be written.
+    """
+    try:
+        if len(fields) < 2:
+            for name, value in fields.items():
+                return _OPTIONS[name](name, value)
+            return ""
+        return "".join([_OPTIONS[name](name, fields[name]) for name in sorted(fields, key=_ORDER.__getitem__)])
+    except KeyError as error:
+        raise TypeError(f"a header has no field {error}; it has id, time, {', '.join(_OPTIONS)}") from None
+
+
+def _text(name: str, value: str) -> str:
+    if type(value) is not str:
+        raise TypeError(f"{name} is str, not {type(value).__name__}")
+    return f',"{_ENCODED[name]}":{quote(value)}' if value else ""
+
+
+def _upto(name: str, value: int) -> str:
+    return f',"{name}":{value}' if whole_number(name, value) else ""
+
+
+def _exit(name: str, value: int | None) -> str:
+    return f',"{name}":{whole_number(name, value)}' if value is not None else ""
+
+
+def _flag(name: str, value: bool) -> str:
+    if type(value) is not bool:
+        raise TypeError(f"{name} is bool, not {type(value).__name__}")
+    return f',"{name}":true' if value else ""
+
+
+def _usage_option(name: str, value: Usage | None) -> str:
+    if value is None:
+        return ""
+    if type(value) is not Usage:
+        raise TypeError(f"{name} is Usage, not {type(value).__name__}")
+    counts = [(field, whole_number(f"{name}.{field}", getattr(value, field))) for field in _USAGE_FIELDS]
+    members = ",".join(f'"{field}":{count}' for field, count in counts if count or not field.startswith("cache"))
+    return f',"{name}":{{{members}}}'
+
+
+def _cache_option(name: str, value: bytes | msgspec.Raw) -> str:
+    if not isinstance(value, bytes | msgspec.Raw):
+        raise TypeError(f"{name} is JSON as bytes, not {type(value).__name__}")
+    # Bytes that are no UTF-8 are kept as they are, as Go keeps them: the line is encoded accordingly.
+    text = bytes(value)
+    return f',"{name}":{gojson.compact(text).decode("utf-8", "surrogateescape")}' if text else ""
+
+
+def whole_number(name: str, value: object) -> int:
+    """Return a number that a header can hold, or refuse it.
+
+    Raises:
+        TypeError: it is no int; True and False are none.
+        ValueError: it does not fit into 64 bits.
+    """
+    if type(value) is not int:
+        raise TypeError(f"{name} is int, not {type(value).__name__}")
+    if not -(2**63) <= value < 2**63:
+        raise ValueError(f"{name} does not fit into 64 bits: {value}")
+    return value
+
+
+_ENCODED = {field.name: field.encode_name for field in msgspec.structs.fields(Header)}
+_SPECIAL: dict[str, Callable[[str, Any], str]] = {
+    "exit": _exit,
+    "truncated": _flag,
+    "upto": _upto,
+    "usage": _usage_option,
+    "cache": _cache_option,
+}
+_OPTIONS: dict[str, Callable[[str, Any], str]] = {
+    name: _SPECIAL.get(name, _text)
+    for name in Header.__struct_fields__
+    if name not in ("n", "kind", "id", "time", "len")
+}
+_ORDER = {name: place for place, name in enumerate(_OPTIONS)}
 
 
 def _decode_slowly(line: bytes) -> Header:

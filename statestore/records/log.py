@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
 from statestore import names
 from statestore.errors import Conflict, Corrupt, NotFound, Unavailable
-from statestore.records.header import MAX_HEADER, encode_header
-from statestore.records.record import Draft, Record, draft
+from statestore.records.record import Draft, Record, draft, place
 from statestore.records.scan import NEVER, Scan
 from statestore.store import NEW, Store, Tail
 
@@ -25,7 +24,7 @@ _RACES: Final = 1000
 _REPEATS: Final = 3
 
 
-class _End(NamedTuple):
+class _End(msgspec.Struct, frozen=True, gc=False):
     """Where the records end: the tail to append at, and which number comes next."""
 
     tail: Tail
@@ -161,10 +160,11 @@ class RecordLog:
             TypeError: a field or the body has the wrong type.
             ValueError: a field cannot be written.
         """
-        return self.append_many([draft(kind, body, id=id, time=time, **fields)], expect=expect)[0]
+        start, data = self._write((draft(kind, body, id=id, time=time, **fields),), expect)
+        return Record(data[: -len(body) - 2], body, start.tail.size)
 
-    def append_many(self, drafts: Iterable[Draft], *, expect: int | None = None) -> list[Record]:
-        """Add several records in one write and return them.
+    def append_many(self, drafts: Iterable[Draft], *, expect: int | None = None) -> range:
+        """Add several records in one write and return the numbers that they got.
 
         One write is not a transaction: after a crash any whole number of them may be there. What must not be
         split belongs into one record's body.
@@ -177,13 +177,19 @@ class RecordLog:
             As `append` does.
         """
         drafts = list(drafts)
+        if not drafts:
+            return range(0)
+        start, _ = self._write(drafts, expect)
+        return range(start.number, start.number + len(drafts))
+
+    def _write(self, drafts: Sequence[Draft], expect: int | None) -> tuple[_End, bytes]:
+        """Append drafts in one write; return where they begin and the bytes that they became."""
         if expect is not None and expect < 1:
             raise ValueError(f"records are counted from 1: expect={expect}")
-        if not drafts:
-            return []
         end = self._end or (_START if expect == 1 else self._find_end(_START))
-        for _ in range(_RACES):
-            if expect not in (None, end.number):
+        races = failures = 0
+        while True:
+            if expect is not None and expect != end.number:
                 end = self._find_end(end)
                 if expect != end.number:
                     raise Conflict(
@@ -193,26 +199,36 @@ class RecordLog:
                         next=end.number,
                         found=end.tail,
                     )
-            records = _place(drafts, end)
-            data = b"".join([record.raw for record in records]) if len(records) > 1 else records[0].raw
+            data = place(drafts, end.number)
             try:
-                tail = self._append(data, end.tail)
+                tail = self.store.append(self.name, data, at=end.tail)
             except Conflict:
+                races += 1
+                if races == _RACES:
+                    raise self._overtaken() from None
                 end = self._find_end(end)
-                continue
-            self._end = _End(tail, end.number + len(records))
-            return records
-        raise self._overtaken()
-
-    def _append(self, data: bytes, at: Tail) -> Tail:
-        """Append, repeating what has failed in a way that may pass: where the bytes are there, that is success."""
-        for _ in range(_REPEATS - 1):
-            try:
-                return self.store.append(self.name, data, at=at)
             except Unavailable as error:
-                if not error.retry:
+                # The same bytes at the same place: where the storage has them all the same, that is success.
+                failures += 1
+                if not error.retry or failures == _REPEATS:
                     raise
-        return self.store.append(self.name, data, at=at)
+            else:
+                self._end = _End(tail, end.number + len(drafts))
+                return end, data
+
+    def recover(self) -> int:
+        """Make the log ready to append to, and return the number that the next record gets.
+
+        Every header is read, so that damage is reported now, and a torn end, which a crash has left, is cut.
+        `append` does the same where it has not been done.
+
+        Raises:
+            NotFound: there is no such log.
+            Conflict: the log was deleted and made again, or cut.
+            Held: somebody else holds the log, and its end is torn.
+            Corrupt: the log is damaged; nothing was changed.
+        """
+        return self._find_end(self._end or _START).number
 
     def copy(self, to: str, *, before: int | None = None) -> RecordLog:
         """Make a new log of the records in front of number `before`, byte for byte, and return it.
@@ -306,18 +322,3 @@ class RecordLog:
 def _is_gone(known: _End, tail: Tail) -> bool:
     """Say whether the log that `known` was found in is no longer the one that has this tail."""
     return known.tail != NEW and (tail.run != known.tail.run or tail.size < known.tail.size)
-
-
-def _place(drafts: list[Draft], end: _End) -> list[Record]:
-    """Give drafts their numbers and offsets."""
-    records = []
-    offset = end.tail.size
-    for n, (header, body) in enumerate(drafts, end.number):
-        header = msgspec.structs.replace(header, n=n, len=len(body))
-        line = encode_header(header)
-        if len(line) > MAX_HEADER:
-            raise ValueError(f"a header line has at most {MAX_HEADER} bytes and this one has {len(line)}")
-        record = Record(header, body, line, offset)
-        offset = record.end
-        records.append(record)
-    return records

@@ -76,7 +76,7 @@ class Scan:
                 if buffer[stop] != _NEWLINE:
                     self._end_at_wrong_byte(begin + stop)
                     return
-                record = Record(header, buffer[newline + 1 : stop], line, begin + at)
+                record = Record(line, buffer[newline + 1 : stop], begin + at, header)
                 at = stop + 1
                 self.end = begin + at
                 self.number += 1
@@ -105,7 +105,7 @@ class Scan:
                 body = self._fetch(begin + newline + 1, begin + stop) if wanted else b""
                 self.end = begin + stop + 1
                 self.number += 1
-                yield Record(header, body, line, begin + at)
+                yield Record(line, body, begin + at, header)
 
     def skip(self, before: int | None = None) -> None:
         """Go on to the record with the number `before`, or to the end, without fetching large bodies.

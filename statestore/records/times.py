@@ -26,18 +26,21 @@ _COMMON = re.compile(_DAY_AND_TIME + r"(?:\.[0-9]{1,9})?(?:Z|[+-](?:[01][0-9]|2[
 # Those of them that are spelled as Go writes them already.
 _WRITTEN = re.compile(_DAY_AND_TIME + r"(?:\.[0-9]{0,8}[1-9])?Z")
 _MILLISECONDS = [f".{ms:03d}".rstrip("0").rstrip(".") + "Z" for ms in range(1000)]
-_second: tuple[int, str] = (0, "1970-01-01T00:00:00")
+_last: tuple[int, str] = (0, "1970-01-01T00:00:00Z")
 
 
 def now() -> str:
     """Return the present time in UTC, to the millisecond."""
-    global _second
-    second, ms = divmod(clock.time_ns() // 1_000_000, 1000)
-    known, text = _second
-    if known != second:
-        text = clock.strftime("%Y-%m-%dT%H:%M:%S", clock.gmtime(second))
-        _second = (second, text)
-    return text + _MILLISECONDS[ms]
+    global _last
+    ms = clock.time_ns() // 1_000_000
+    last, text = _last
+    if ms != last:
+        second, ms = divmod(ms, 1000)
+        # A new second is spelled by the library, a new millisecond only changes the end.
+        head = text[:19] if second == last // 1000 else clock.strftime("%Y-%m-%dT%H:%M:%S", clock.gmtime(second))
+        text = head + _MILLISECONDS[ms]
+        _last = (second * 1000 + ms, text)
+    return text
 
 
 def time_is_valid(text: str) -> bool:
