@@ -93,7 +93,7 @@ def unquote(segment: str) -> str:
     """
     try:
         text = "" if segment == _EMPTY else unquote_to_bytes(segment).decode("utf-8", "surrogatepass")
-    except UnicodeDecodeError as error:
+    except UnicodeError as error:
         raise InvalidName("not a quoted segment: its escapes are no text", segment=segment[:80]) from error
     if len(segment) > MAX_SEGMENT or quote(text) != segment:
         raise InvalidName("not a quoted segment: names.quote spells this text otherwise", segment=segment[:80])
