@@ -31,6 +31,10 @@ AREAS: Final = (
     "cuts",
     "closing",
     "races",
+    "processes",
+    "durability",
+    "golden",
+    "scale",
 )
 """The modules under ``conformance/clauses``, in the order of the catalogue."""
 

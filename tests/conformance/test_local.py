@@ -1,0 +1,61 @@
+"""The local store keeps the contract, whenever it syncs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from statestore_local import LocalStore, _sync
+
+from statestore.conformance import Harness, conformance
+from tests.conformance.power import Power
+
+
+def harness(place: Path, sync: _sync.Sync) -> Iterator[Harness]:
+    root = place / "logs"
+    power = Power(root)
+
+    def raw_write(log: str, data: bytes) -> None:
+        file = root / f"{log}.state"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_sync, "fsync", power.sync)
+        patch.setattr(_sync, "fdatasync", power.sync)
+        opener = partial(LocalStore, root, sync=sync)
+        yield Harness(
+            open=opener,
+            reopen=opener,
+            spawn=opener,
+            raw_read=lambda log: (root / f"{log}.state").read_bytes(),
+            raw_write=raw_write,
+            raw_aside=lambda log: b"".join(
+                file.read_bytes()
+                for file in sorted(
+                    (root / log).parent.glob(f".{Path(log).name}*cut-*"), key=lambda each: each.stat().st_ctime_ns
+                )
+            ),
+            crash=lambda store: None,
+            lose_power=power.lose,
+        )
+    power.close()
+
+
+def always(place: Path) -> Iterator[Harness]:
+    yield from harness(place, "always")
+
+
+def on_flush(place: Path) -> Iterator[Harness]:
+    yield from harness(place, "on_flush")
+
+
+def never(place: Path) -> Iterator[Harness]:
+    yield from harness(place, "never")
+
+
+test_the_local_store_that_syncs_always = conformance(always, sample=0.1)
+test_the_local_store_that_syncs_on_flush = conformance(on_flush, sample=0.1)
+test_the_local_store_that_never_syncs = conformance(never, sample=0.1)
