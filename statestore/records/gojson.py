@@ -52,7 +52,8 @@ def _quote(text: str) -> str:
 
 def quote(text: str) -> str:
     """Return `text` as a JSON string in Go's spelling; a lone surrogate becomes U+FFFD, as in Go."""
-    # Media types, models and the like come again and again.
+    if type(text) is not str:
+        raise TypeError(f"a string is str, not {type(text).__name__}")
     return _quote(text) if len(text) <= 64 else _quote.__wrapped__(text)
 
 

@@ -23,8 +23,7 @@ __all__ = [
     "Usage",
     "decode_header",
     "encode_header",
-    "spell_fixed",
-    "spell_options",
+    "spell_shape",
 ]
 
 MAX_HEADER: Final = 1 << 20
@@ -32,6 +31,10 @@ MAX_HEADER: Final = 1 << 20
 
 MAX_BODY: Final = 1 << 48
 """The largest ``len`` that is believed: no storage holds more, and Go's own reader fails above it."""
+
+_MOST_SHAPES: Final = 1024
+_LONGEST_SHAPE: Final = 256
+_shapes: dict[tuple[Any, ...], tuple[str, str]] = {}
 
 ZERO_TIME: Final = "0001-01-01T00:00:00Z"
 
@@ -127,7 +130,7 @@ def decode_header(line: bytes) -> Header:
             raise ValueError(f"time is not as RFC 3339 spells it: {header.time[:60]!a}")
         # A second `usage` is merged into the first, each `time` must be one, not the last alone, and deep values have
         # a limit: the slow reader knows all three. Keys can be spelled with escapes too.
-        twice = b"\\" in line or line.count(b'"time"') > 1 or (header.usage and line.count(b'"usage"') > 1)
+        twice = b"\\" in line or line.count(b'"time"') > 1 or (header.usage is not None and line.count(b'"usage"') > 1)
         if twice or (len(line) > gojson.MAX_DEPTH and len(_OPENINGS.findall(line)) >= gojson.MAX_DEPTH):
             header = _decode_slowly(line)
     if not 0 <= header.len <= MAX_BODY:
@@ -145,21 +148,42 @@ def encode_header(header: Header) -> bytes:
     """
     n, size = (whole_number(name, getattr(header, name)) for name in ("n", "len"))
     options = {name: getattr(header, name) for name in _OPTIONS}
-    fixed = spell_fixed(header.kind, header.id, spell_time(header.time))
-    return f'{{"n":{n},{fixed},"len":{size}{spell_options(options)}}}'.encode("utf-8", "surrogateescape")
+    before, behind = spell_shape(header.kind, options)
+    text = f'{{"n":{n}{before}{quote(header.id)},"time":"{spell_time(header.time)}","len":{size}{behind}'
+    return text.encode("utf-8", "surrogateescape")
 
 
-def spell_fixed(kind: str, id: str, time: str) -> str:  # noqa: A002 - the field's name in the format
-    """Return the members that every header has between its number and its size; `time` is spelled already."""
-    if type(kind) is not str or type(id) is not str:
-        raise TypeError(f"kind and id are str, not {type(kind).__name__} and {type(id).__name__}")
-    # Most kinds and ids are plain words, which need no quoting.
-    kind = f'"{kind}"' if kind.isalnum() else quote(kind)
-    id = f'"{id}"' if id.isalnum() else quote(id)  # noqa: A001 - as above
-    return f'"kind":{kind},"id":{id},"time":"{time}"'
+def spell_shape(kind: str, fields: dict[str, Any]) -> tuple[str, str]:
+    """Return what stands around the id, the time and the size in a header: it is the same in many records.
+
+    Args:
+        kind: the record's kind.
+        fields: optional fields, by name.
+
+    Returns:
+        The members from ``kind`` up to the value of ``id``, and those behind ``len`` with the closing brace.
+
+    Raises:
+        TypeError: there is no such field, or a value has another type.
+        ValueError: a value cannot be written.
+    """
+    key = (kind, *fields.items())
+    try:
+        return _shapes[key]
+    except (KeyError, TypeError):  # a value that has no hash gets its error below
+        pass
+    if type(kind) is not str:
+        raise TypeError(f"kind is str, not {type(kind).__name__}")
+    shape = f',"kind":{quote(kind)},"id":', _spell_options(fields) + "}"
+    # Only strings are remembered: no other value equals one. The memory is small and forgets all at once.
+    if len(shape[0]) + len(shape[1]) <= _LONGEST_SHAPE and all(type(value) is str for value in fields.values()):
+        if len(_shapes) >= _MOST_SHAPES:
+            _shapes.clear()
+        _shapes[key] = shape
+    return shape
 
 
-def spell_options(fields: dict[str, Any]) -> str:
+def _spell_options(fields: dict[str, Any]) -> str:
     """Return the optional members, each behind its comma, in the order of the format; defaults are left out.
 
     Raises:

@@ -12,7 +12,7 @@ import msgspec
 
 from statestore import names
 from statestore.errors import Conflict, Corrupt, NotFound, Unavailable
-from statestore.records.record import Draft, Record, draft, place
+from statestore.records.record import Draft, Record, place, spell_rest
 from statestore.records.scan import NEVER, Scan
 from statestore.store import NEW, Store, Tail
 
@@ -160,7 +160,22 @@ class RecordLog:
             TypeError: a field or the body has the wrong type.
             ValueError: a field cannot be written.
         """
-        start, data = self._write((draft(kind, body, id=id, time=time, **fields),), expect)
+        rest = spell_rest(kind, body, id, time, fields)
+        end = self._end
+        if end is not None and (expect is None or expect == end.number):
+            # Nearly always the log still ends where it did: tried without any detour, this costs half.
+            line = b'{"n":%d%b' % (end.number, rest)
+            try:
+                tail = self.store.append(self.name, b"\n".join((line, body, b"")), at=end.tail)
+            except Conflict:
+                pass
+            except Unavailable as error:
+                if not error.retry:
+                    raise
+            else:
+                self._end = _End(tail, end.number + 1)
+                return Record(line, body, end.tail.size)
+        start, data = self._write((Draft(b"\n".join((rest, body, b""))),), expect)
         return Record(data[: -len(body) - 2], body, start.tail.size)
 
     def append_many(self, drafts: Iterable[Draft], *, expect: int | None = None) -> range:
