@@ -11,37 +11,47 @@ import shutil
 import stat
 from pathlib import Path
 
+MOST = 400
+"""Syncs after which nobody is going to throw the switch, and watching on would only cost time."""
+
 
 class Power:
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.syncs = 0
+        self._syncs = 0
         self._bytes: dict[int, bytes] = {}
         self._names: dict[int, dict[str, int]] = {}
         self._pinned: dict[int, int] = {}  # open, so that no inode's number is given to another file
-        root.mkdir(parents=True, exist_ok=True)
+        root.mkdir(parents=True)
         self._names[self._pin(root)] = {}
 
     def sync(self, fd: int) -> None:
         """What is called in place of fsync and fdatasync."""
-        self.syncs += 1
+        self._syncs += 1
         found = os.fstat(fd)
+        if self._syncs > MOST or found.st_size > 1 << 20:
+            self._syncs = MOST
+            return
         if stat.S_ISREG(found.st_mode):
             self._bytes[found.st_ino] = os.pread(fd, found.st_size, 0)
-        elif found.st_ino in self._pinned or self._below(fd):
-            here = os.readlink(f"/proc/self/fd/{fd}")
-            self._names[found.st_ino] = {name: self._pin(Path(here, name)) for name in os.listdir(fd)}
+        else:
+            here = Path(os.readlink(f"/proc/self/fd/{fd}"))
+            if here.is_relative_to(self.root):
+                self._names[found.st_ino] = {each.name: self._pin(each) for each in here.iterdir()}
 
     def lose(self) -> None:
         """Throw the switch."""
+        if self._syncs >= MOST:
+            raise RuntimeError("the switch was thrown too late: it watches small files for a short time")
         limbo = self.root.with_name(self.root.name + "-limbo")
         limbo.mkdir()
         kept: dict[int, Path] = {}
         for number, path in enumerate(sorted(self.root.rglob("*"), reverse=True)):
-            if not path.is_dir():
-                kept[path.lstat().st_ino] = path.rename(limbo / str(number))
-        for path in sorted(self.root.rglob("*"), reverse=True):
-            path.rmdir()
+            if path.is_dir():
+                path.rmdir()
+            else:
+                inode = path.lstat().st_ino
+                kept[inode] = path.rename(limbo / str(number))
         names, self._names = self._names, {}
         self._restore(self.root, self.root.stat().st_ino, names, kept)
         shutil.rmtree(limbo)
@@ -59,15 +69,11 @@ class Power:
                 self._restore(path, entry, names, kept)
                 continue
             if entry in kept:
-                kept[entry].rename(path)
-                os.truncate(path, 0)
+                kept.pop(entry).rename(path)
             path.touch(mode=0o600)
             path.write_bytes(self._bytes.get(entry, b""))
             self._bytes[path.stat().st_ino] = self._bytes.get(entry, b"")
         self._names[place.stat().st_ino] = {each.name: self._pin(each) for each in place.iterdir()}
-
-    def _below(self, fd: int) -> bool:
-        return Path(os.readlink(f"/proc/self/fd/{fd}")).is_relative_to(self.root)
 
     def _pin(self, path: Path) -> int:
         inode = path.lstat().st_ino

@@ -7,9 +7,9 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from statestore_local import LocalStore, _sync
 
 from statestore.conformance import Harness, conformance
+from statestore_local import LocalStore, _sync
 from tests.conformance.power import Power
 
 
