@@ -166,7 +166,8 @@ class Sessions:
         Raises:
             InvalidName: `id` is no id.
         """
-        return self.store.location(self._log(id).name)
+        log = self._log(id)
+        return self.store.location(log.name)
 
     def status(self, id: str) -> Status:  # noqa: A002
         """Say what a session has come to, in bounded memory; ``stepping`` while somebody holds it.
