@@ -35,6 +35,7 @@ AREAS: Final = (
     "durability",
     "golden",
     "scale",
+    "model",
 )
 """The modules under ``conformance/clauses``, in the order of the catalogue."""
 
