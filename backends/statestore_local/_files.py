@@ -7,7 +7,7 @@
     <root>/a/b.state          the log  a/b
     <root>/.a.hold            who holds a
     <root>/.a.cut-120-9f…     what was cut from a behind byte 120
-    <root>/.a.new             a copy to a that is not done yet
+    <root>/.a.new             a file that is about to take the place of a.state
 
 Names hold neither ``!`` nor a leading dot, so no two of these meet.
 """

@@ -11,7 +11,6 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Final
 
 from statestore.errors import Closed, NotFound, Unavailable
@@ -267,7 +266,7 @@ class Handles:
             pass  # an empty file is no log, whether it stays or goes
 
     def swap(self, handle: Handle, above: int, fill: Callable[[int], None]) -> None:
-        """Put a new file, already whole and locked, in the place of the file of a taken handle.
+        """Put a new file in the place of the file of a taken handle: whole, in one step, and the name stays locked.
 
         Args:
             handle: an entered handle whose log is taken.
@@ -275,8 +274,7 @@ class Handles:
             fill: writes the new file, given its descriptor.
 
         Raises:
-            FileExistsError: another program made a file of that name in between.
-            OSError: the file cannot be made.
+            OSError: the file cannot be made, or `fill` raised this.
         """
         place = handle.place
         new = place.beside("new")
@@ -284,14 +282,7 @@ class Handles:
         try:
             _locks.lock(fd, place, 0.0)
             fill(fd)
-            if handle.holder is None:
-                # Not a rename, which would have ext4 write out the new file's data before it returns.
-                os.unlink(place.file, dir_fd=above)
-                os.link(new, place.file, src_dir_fd=above, dst_dir_fd=above)
-                with suppress(OSError):  # a second name of the file does no harm, and the next swap removes it
-                    os.unlink(new, dir_fd=above)
-            else:  # one step: the name stays locked
-                os.rename(new, place.file, src_dir_fd=above, dst_dir_fd=above)
+            os.rename(new, place.file, src_dir_fd=above, dst_dir_fd=above)
         except BaseException:
             _forks.let_go(fd)
             unlink(new, above)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import chain, repeat
 from typing import Final
 
@@ -100,13 +101,27 @@ def _scan(root: str, base: str) -> tuple[list[str], list[str]]:
         with os.scandir(fd) as found:
             entries = list(found)
         files = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
-        if len(files) == len(entries):
-            return files, []
-        return files, [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+        below: list[str] = []
+        if len(files) != len(entries):
+            below = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+        if helpers := [name for name in files if name[0] == "."]:
+            unborn = set(_unborn(fd, helpers))
+            files = [name for name in files if name[0] != "." and name not in unborn]
+        return files, below
     except OSError as error:
         raise unavailable(error, "cannot list a directory", prefix=base, root=root) from error
     finally:
         os.close(fd)
+
+
+def _unborn(fd: int, helpers: list[str]) -> Iterator[str]:
+    """Yield the files that are no logs yet: empty, and held or about to be replaced, as a helper file tells."""
+    for helper in helpers:
+        segment, _, kind = helper[1:].rpartition(".")
+        if kind in ("hold", "new"):
+            with suppress(OSError):
+                if os.stat(segment + SUFFIX, dir_fd=fd, follow_symlinks=False).st_size == 0:
+                    yield segment + SUFFIX
 
 
 def _segment(name: str) -> str:

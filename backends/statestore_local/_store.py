@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import chain
 from time import monotonic
@@ -31,7 +31,7 @@ from statestore_local._files import (
 )
 from statestore_local._handles import Handle, Handles
 from statestore_local._list import list_runs, rows
-from statestore_local._whole import keep_aside, own_directory, reading, tail_of
+from statestore_local._whole import keep_aside, make_whole, own_directory, reading, tail_of
 
 __all__ = ["LocalStore"]
 
@@ -45,7 +45,8 @@ class LocalStore(Store):
     """Logs in a directory of this machine, one file a log: ``<root>/<name>.state``.
 
     Files are for this user alone (0600, directories 0700). No symbolic link below the root is followed. An empty
-    file is no log: a creation died there. A listing without tails does not look into files, so it may show one.
+    file is no log: a creation died there, or has only begun. A listing without tails does not look into files, so
+    it may show one of these; a log that is held before it is made it does not show.
 
     A listing with tails opens each log's file. Names that differ only in case are different logs, if the file
     system keeps them apart.
@@ -282,34 +283,34 @@ class LocalStore(Store):
             if source == target:
                 raise Exists("a log cannot be copied to itself", log=target)
             length = size if stop is None else min(stop, size)
-            with self._changing(target, make=True) as (handle, there):
-                if there:
-                    raise Exists("there is such a log already: copy to another name", log=target)
-                self._copy_in(handle, fd, length)
-                return handle.tail(length)
 
-    def _copy_in(self, handle: Handle, source: int, length: int) -> None:
-        log = handle.place.log
+            def fill(new: int) -> None:
+                if _copy.clone(fd, new, length) != length:
+                    raise Unavailable("the source was cut while it was copied: try again", retry=True, log=target)
+                if self._always:
+                    _sync.fdatasync(new)
 
-        def fill(fd: int) -> None:
-            if _copy.clone(source, fd, length) != length:
-                raise Unavailable("the source was cut while it was copied: try again", retry=True, log=log)
+            place = locate(self._root, target)
+            with failing("cannot copy, and nothing was made", log=target, path=place.path):
+                tail = make_whole(place, fill) or self._copy_in(target, fill)
             if self._always:
-                _sync.fdatasync(fd)
+                doing = "the copy is there, but may not survive the loss of power"
+                with failing(doing, effect_unknown=True, log=target, path=place.path):
+                    _sync.sync_names(place)
+            return tail
 
-        try:
-            with failing("cannot copy, and nothing was made", log=log), own_directory(handle) as above:
-                try:
+    def _copy_in(self, log: str, fill: Callable[[int], None]) -> Tail:
+        """Make a log where there is a file already: it must be empty, and not held by others."""
+        with self._changing(log, make=True) as (handle, size):
+            if size:
+                raise Exists("there is such a log already: copy to another name", log=log)
+            try:
+                with own_directory(handle) as above:
                     self._handles.swap(handle, above, fill)
-                except FileExistsError as error:
-                    raise Exists("there is such a log by now: copy to another name", log=log) from error
-        except BaseException:
-            self._handles.tidy(handle)
-            raise
-        if self._always:
-            doing = "the copy is there, but may not survive the loss of power"
-            with failing(doing, effect_unknown=True, log=log):
-                self._settle_name(handle)
+            except BaseException:
+                self._handles.tidy(handle)
+                raise
+            return handle.tail(os.fstat(handle.fd).st_size)
 
     def delete(self, log: str, *, at: Tail | None = None) -> None:
         self._check(log)
@@ -345,6 +346,8 @@ class LocalStore(Store):
                     _sync.fdatasync(handle.fd)
                 except OSError as error:
                     raise self._broken(handle, error, None) from error
+            if size == 0:
+                self._handles.tidy(handle)
             return dropped
 
     def flush(self, log: str) -> None:

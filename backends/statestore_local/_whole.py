@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from statestore.errors import NotFound, Unavailable
 from statestore.store import Tail
 from statestore_local import _copy, _sync
 from statestore_local._errors import failing
-from statestore_local._files import Place, directory, exclusive, open_log, run_of, unlink
+from statestore_local._files import Place, directory, exclusive, open_directory, open_log, run_of, unlink
 from statestore_local._handles import Handle
 
-__all__ = ["keep_aside", "own_directory", "reading", "tail_of"]
+__all__ = ["keep_aside", "make_whole", "own_directory", "reading", "tail_of"]
 
 
 def _open(place: Place) -> tuple[int, os.stat_result]:
@@ -56,6 +56,45 @@ def tail_of(place: Place) -> Tail:
         return Tail(status.st_size, run_of(fd, status.st_ino))
     finally:
         os.close(fd)
+
+
+def make_whole(place: Place, fill: Callable[[int], None]) -> Tail | None:
+    """Make a log in one step, and return its tail; None where that cannot be, and then nothing was made.
+
+    The file gets its name when it is whole, and only if nothing else has that name. Not every file system can do
+    so. Where it can, this is cheaper than a rename over an empty file, for which ext4 writes the new file out first.
+
+    Args:
+        place: where the log shall be.
+        fill: writes the file, given its descriptor.
+
+    Raises:
+        OSError: a directory cannot be made, or `fill` raised this.
+    """
+    above = open_directory(place.root, place.parts, make=True)
+    try:
+        try:
+            os.stat(place.file, dir_fd=above, follow_symlinks=False)
+        except FileNotFoundError:
+            pass
+        else:
+            return None
+        try:
+            fd = os.open(".", os.O_TMPFILE | os.O_RDWR | os.O_APPEND | os.O_CLOEXEC, 0o600, dir_fd=above)
+        except (AttributeError, OSError):
+            return None
+        try:
+            fill(fd)
+            try:
+                os.link(f"/proc/self/fd/{fd}", place.file, dst_dir_fd=above)
+            except OSError:
+                return None
+            status = os.fstat(fd)
+            return Tail(status.st_size, run_of(fd, status.st_ino))
+        finally:
+            os.close(fd)
+    finally:
+        os.close(above)
 
 
 @contextmanager
