@@ -393,6 +393,10 @@ class LocalStore(Store):
         sign = _locks.look(locate(self._root, log))
         return sign if isinstance(sign, Holder) else None
 
+    def location(self, log: str) -> str:
+        self._check(log)
+        return locate(self._root, log).path
+
     def close(self) -> None:
         super().close()
         self._handles.close()
