@@ -21,6 +21,7 @@ __all__ = ["CHUNK", "Fetch", "NEVER", "Scan", "scan"]
 CHUNK: Final = 1 << 20
 """How many bytes are asked for at a time."""
 
+_PEEK: Final = 4096  # bytes that are read behind a body that was skipped: most headers are shorter
 _NEWLINE: Final = 10
 NEVER: Final = 1 << 63
 """A number and a size that no log reaches."""
@@ -62,10 +63,11 @@ class Scan:
         Raises:
             Corrupt: the next record does not parse and is not torn. All records before it have been given.
         """
-        want = CHUNK
+        want, ahead = CHUNK, b""
         while True:
             begin, at = self.end, 0
-            buffer = self._fetch(begin, begin + want)
+            buffer = ahead or self._fetch(begin, begin + want)
+            ahead = b""
             size = len(buffer)
             while (newline := buffer.find(b"\n", at)) >= 0:
                 line = buffer[at:newline]
@@ -93,19 +95,23 @@ class Scan:
                 self._end_inside(header, begin + newline + 1)
                 return
             want = CHUNK
-            if stop - at >= CHUNK:
-                terminator = self._fetch(begin + stop, begin + stop + 1)
-                if terminator != b"\n":
-                    if terminator:
-                        self._end_at_wrong_byte(begin + stop)
-                    else:
-                        self._end_inside(header, begin + newline + 1)
-                    return
-                wanted = self.number >= self._bodies_from
-                body = self._fetch(begin + newline + 1, begin + stop) if wanted else b""
-                self.end = begin + stop + 1
-                self.number += 1
-                yield Record(line, body, begin + at, header)
+            wanted = self.number >= self._bodies_from
+            if stop - at < (CHUNK if wanted else CHUNK // 4):
+                continue
+            # First look whether the body ends where it should: a damaged `len` is never asked for.
+            peek = self._fetch(begin + stop, begin + stop + _PEEK)
+            if not peek:
+                self._end_inside(header, begin + newline + 1)
+                return
+            if peek[0] != _NEWLINE:
+                self._end_at_wrong_byte(begin + stop)
+                return
+            body = self._body(line, begin + at, begin + stop + 1) if wanted else b""
+            self.end = begin + stop + 1
+            self.number += 1
+            yield Record(line, body, begin + at, header)
+            if not wanted:
+                want, ahead = _PEEK - 1, peek[1:]
 
     def skip(self, before: int | None = None) -> None:
         """Go on to the record with the number `before`, or to the end, without fetching large bodies.
@@ -118,6 +124,13 @@ class Scan:
             for _ in self:
                 if self.number == before:
                     return
+
+    def _body(self, line: bytes, start: int, stop: int) -> bytes:
+        """Return the body of the record that lies in ``[start, stop)`` and has this header line."""
+        raw = self._fetch(start, stop)
+        if len(raw) < stop - start or not raw.startswith(line + b"\n") or raw[-1] != _NEWLINE:
+            raise self._corrupt("the log was replaced while it was read, so read it anew")
+        return raw[len(line) + 1 : -1]
 
     def _header(self, line: bytes) -> Header:
         try:
@@ -158,29 +171,35 @@ class Scan:
         """Judge a record whose body would end beyond the log: torn, unless the log goes on behind it.
 
         A record that would follow can only be there if this one's ``len`` is damaged: cutting here would lose it.
+        What lies behind the place where the body should end was appended since the log was found to end before it.
         """
         mark = b'\n{"n":%d,' % (header.n + 1)
-        at = body - 1
-        while piece := self._fetch(at, at + CHUNK):
-            found = piece.find(mark)
-            if found >= 0:
-                if self._is_record(at + found + 1):
+        at, stop = body - 1, body + header.len
+        while piece := self._fetch(at, min(at + CHUNK, stop)):
+            found = -1
+            while (found := piece.find(mark, found + 1)) >= 0:
+                if self._is_record(piece, found + 1, at):
                     raise self._corrupt("its len reaches beyond the log, and whole records follow", next=at + found + 1)
-                at += found + 1
-            elif len(piece) < CHUNK:
-                self.torn = at + len(piece) - self.end
-                return
-            else:
-                at += len(piece) - len(mark)
+            at += len(piece)
+            if len(piece) < CHUNK:
+                break
+            at -= len(mark) - 1
+        self.torn = at - self.end
 
-    def _is_record(self, offset: int) -> bool:
-        """Say whether a whole record begins at an offset."""
-        line, newline, _ = self._fetch(offset, offset + MAX_HEADER + 1).partition(b"\n")
+    def _is_record(self, piece: bytes, start: int, offset: int) -> bool:
+        """Say whether a whole record begins at a place in a piece of the log, which begins at an offset."""
+        newline = piece.find(b"\n", start)
+        if newline < 0:
+            offset, start = offset + start, 0
+            piece = self._fetch(offset, offset + MAX_HEADER + 1)
+            newline = piece.find(b"\n")
+        if newline < 0:
+            return False
         try:
-            stop = offset + len(line) + 1 + decode_header(line).len
+            stop = offset + newline + 1 + decode_header(piece[start:newline]).len
         except ValueError:
             return False
-        return newline != b"" and self._fetch(stop, stop + 1) == b"\n"
+        return self._fetch(stop, stop + 1) == b"\n"
 
     def _end_of_zeros(self, offset: int) -> int | None:
         """Return where the log ends if all its bytes from an offset on are zero, else None."""
