@@ -1,0 +1,168 @@
+"""The application: its commands, and what happens when one of them fails."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Annotated, Any, Final
+
+import typer
+from typer.core import TyperGroup
+
+from statestore.cli.screen import complain, emit, fail
+from statestore.errors import StateStoreError
+
+__all__ = ["app"]
+
+_READER_GONE: Final = 141  # what a shell reports of a program that died of SIGPIPE
+
+_FIRST_STEPS: Final = """\
+statestore keeps the state of AI agents as append-only logs.
+
+See it work, in a temporary directory and without a network:
+  statestore demo
+
+Look at what you have:
+  statestore ls ./sessions               the logs of a store, which is a directory or a URL
+  statestore show ./sessions 1a2b3c4d    a session told as a story
+  statestore verify ./sessions           whether everything is whole
+
+Everything else:
+  statestore --help
+"""
+
+
+class _Commands(TyperGroup):
+    """The group of all commands, which turns whatever goes wrong into a message and a status."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run, and exit with the status."""
+        given = list(sys.argv[1:] if args is None else args)
+        for stream in (sys.stdout, sys.stderr):
+            # A terminal that cannot show a character gets its escape.
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="backslashreplace")
+        status: object = 1
+        try:
+            status = super().main(given, prog_name, complete_var, standalone_mode=False, **extra)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            status = _READER_GONE
+        except StateStoreError as error:
+            fail(error, as_json="--json" in given)
+        except (OSError, typer.Abort) as error:
+            _fail_otherwise(error, as_json="--json" in given)
+        except Exception as error:
+            if hasattr(error, "format_message"):
+                status = _refuse(error, as_json="--json" in given)
+            else:
+                _break_down()
+        if status == _READER_GONE:
+            _let_go_of_stdout()
+        sys.exit(status if isinstance(status, int) else 0)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was named."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise typer.Exit(_READER_GONE) from None
+        return result
+
+
+def _refuse(error: Any, *, as_json: bool) -> int:
+    """Report wrong usage, in the parser's words."""
+    message = error.format_message()
+    command = getattr(getattr(error, "ctx", None), "command_path", "statestore")
+    complain(f"error: {message[:1].lower()}{message[1:].rstrip('.')}; {command} --help shows what it takes")
+    if as_json:
+        emit({"error": "Usage", "message": message, "facts": {"command": command}}, sys.stderr)
+    return int(error.exit_code)
+
+
+def _fail_otherwise(error: BaseException, *, as_json: bool) -> None:
+    """Report what the system refused outside of any store: a file to read from, a full disk behind the output."""
+    message = getattr(error, "strerror", None) or "stopped"
+    name = getattr(error, "filename", None)
+    complain(f"error: {message.lower()}" + (f" path={os.fsdecode(name)}" if name else ""))
+    if as_json:
+        facts = {"path": os.fsdecode(name)} if name else {}
+        emit({"error": type(error).__name__, "message": message, "facts": facts}, sys.stderr)
+
+
+def _break_down() -> None:
+    """Print the traceback of a fault of ours, line by line: it may quote what a log holds."""
+    for line in traceback.format_exc().split("\n"):
+        complain(line)
+    complain("error: this is a fault of statestore or of a plugin: please report it, with the lines above")
+
+
+def _let_go_of_stdout() -> None:
+    """Keep the interpreter from writing, as it ends, to a reader that has gone."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+app = typer.Typer(
+    name="statestore",
+    cls=_Commands,
+    help="The state of AI agents as append-only logs: look at it, check it, fork it, add to it.",
+    add_completion=False,
+    no_args_is_help=False,
+    invoke_without_command=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from statestore import __version__
+
+        sys.stdout.write(f"statestore {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _start(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        sys.stdout.write(_FIRST_STEPS)
+
+
+def _add_commands() -> None:
+    from statestore.cli import demo, plugins, reading, show, verify, writing
+
+    for command in (
+        demo.demo,
+        reading.ls,
+        show.show,
+        reading.cat,
+        writing.append,
+        writing.fork,
+        verify.verify,
+        plugins.plugins,
+    ):
+        app.command()(command)
+
+
+_add_commands()

@@ -1,0 +1,111 @@
+"""What commands print: lines for people, JSON for programs, errors on standard error; all of it harmless."""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TextIO
+
+from statestore.cli.safe import safe
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from statestore.errors import StateStoreError
+
+__all__ = ["Part", "Screen", "binary", "complain", "describe", "emit", "fail", "plural"]
+
+Part = str | tuple[str, str]
+"""A piece of a line: its text, or its text and its style as rich names it."""
+
+_NARROW = 24  # columns: text is never wrapped to fewer
+
+
+class Screen:
+    """Lines for a person: coloured and wrapped on a terminal, and as they are, one each, everywhere else.
+
+    Args:
+        width: columns to wrap at as a terminal does; by default the terminal's, and no wrapping where standard
+            output is none.
+    """
+
+    def __init__(self, width: int | None = None) -> None:
+        self._console: Console | None = None
+        if width is not None or sys.stdout.isatty():
+            from rich.console import Console
+
+            self._console = Console(file=sys.stdout, width=width, highlight=False, markup=False, emoji=False)
+
+    def put(self, *parts: Part, lead: Sequence[Part] = ()) -> None:
+        """Print one line.
+
+        Args:
+            parts: what the line says; on a terminal it wraps, and goes on below its own beginning.
+            lead: what stands in front of that, and does not wrap.
+        """
+        start, text = _cells(lead), _cells(parts)
+        if self._console is None:
+            sys.stdout.write("".join(piece for piece, _ in start + text).rstrip() + "\n")
+            return
+        from rich.text import Text
+
+        head = Text.assemble(*start)
+        room = self._console.width - head.cell_len
+        for line in Text.assemble(*text).wrap(self._console, max(room, _NARROW)) or [Text()]:
+            line.rstrip()
+            self._console.print(head + line, no_wrap=True, overflow="ignore", crop=False)
+            head = Text(" " * head.cell_len)
+
+
+def _cells(parts: Sequence[Part]) -> list[tuple[str, str]]:
+    return [(safe(part), "") if isinstance(part, str) else (safe(part[0]), part[1]) for part in parts]
+
+
+def emit(value: Mapping[str, Any], file: TextIO | None = None) -> None:
+    """Print one JSON object on one line, in ASCII without control characters."""
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False)
+    (file or sys.stdout).write(text.replace("\x7f", "\\u007f") + "\n")
+
+
+def binary(data: bytes) -> str | dict[str, str]:
+    """Return bytes for JSON: their text where they are UTF-8, else ``{"base64": …}``."""
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(data).decode("ascii")}
+
+
+def describe(error: StateStoreError) -> dict[str, Any]:
+    """Return an error for JSON: its kind, its message and its facts."""
+    facts = {name: _fact(value) for name, value in error.facts.items()}
+    flags = {name: getattr(error, name) for name in ("retry", "effect_unknown") if hasattr(error, name)}
+    return {"error": type(error).__name__, "message": error.message, "facts": facts | flags}
+
+
+def _fact(value: object) -> Any:
+    from statestore.store import Holder, Tail
+
+    if isinstance(value, Tail):
+        return value._asdict()
+    if isinstance(value, Holder):
+        return {"pid": value.pid, "host": value.host, "since": value.since}
+    return value if isinstance(value, bool | int | float | None) else str(value)
+
+
+def complain(text: str) -> None:
+    """Print one line on standard error."""
+    sys.stderr.write(safe(text) + "\n")
+
+
+def fail(error: StateStoreError, *, as_json: bool) -> None:
+    """Print an error on standard error: a line for people and, where asked for, then one for programs."""
+    complain(f"error: {error}")
+    if as_json:
+        emit(describe(error), sys.stderr)
+
+
+def plural(count: int, noun: str) -> str:
+    """Return ``1 record``, ``2,000 records``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

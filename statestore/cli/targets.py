@@ -1,0 +1,64 @@
+"""What a command works on: a store and a log, or one path to a log's file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from statestore import names
+
+if TYPE_CHECKING:
+    from statestore.store import Store
+
+__all__ = ["Json", "LogArgument", "StoreArgument", "StoreOnly", "Target", "find", "open_for"]
+
+SUFFIX = ".state"
+
+StoreOnly = Annotated[str, typer.Argument(metavar="STORE", help="A directory, or a URL such as file:///srv/state.")]
+StoreArgument = Annotated[
+    str,
+    typer.Argument(metavar="STORE", help="A directory or a URL; or the path of one log's .state file, without LOG."),
+]
+LogArgument = Annotated[str | None, typer.Argument(metavar="LOG", help="The log's name in the store.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+
+class Target(NamedTuple):
+    """A store, as a path or a URL, and the name of a log in it."""
+
+    store: str | Path
+    log: str
+
+
+def find(store: str, log: str | None) -> Target:
+    """Return the log that the arguments name.
+
+    Raises:
+        InvalidName: the name, or the file's, cannot be a log's.
+        typer.BadParameter: no log is named.
+    """
+    if log is not None:
+        return Target(store, names.check(log))
+    if "://" in store or not store.endswith(SUFFIX):
+        raise typer.BadParameter(f"name a log after the store, or give the path of one {SUFFIX} file")
+    path = Path(store)
+    return Target(path.parent, names.check(path.name.removesuffix(SUFFIX)))
+
+
+def open_for(store: str | Path, *, create: bool = False) -> Store:
+    """Open a store; whoever only looks must not make it where it is missing.
+
+    Raises:
+        PluginError: nobody serves it, or an option is wrong.
+        Unavailable: it is not there.
+    """
+    from statestore.plugins import discover, open_store
+
+    if create:
+        return open_store(store)
+    scheme = store.partition("://")[0].lower() if isinstance(store, str) and "://" in store else "file"
+    serving = (backend for plugin in discover() for backend in plugin.backends if scheme in backend.schemes)
+    can_make = any("create" in backend.options.model_fields for backend in serving)
+    return open_store(store, create=False) if can_make else open_store(store)
