@@ -14,7 +14,7 @@ import msgspec
 
 from statestore.records import gojson
 from statestore.records.gojson import quote
-from statestore.records.times import spell_time, time_is_valid
+from statestore.records.times import is_common_time, spell_time, time_is_valid
 
 __all__ = [
     "MAX_BODY",
@@ -87,7 +87,7 @@ class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False, 
     kind: str = ""
     id: str = ""
     time: str = ZERO_TIME
-    len: Int64 = 0
+    len: Annotated[int, msgspec.Meta(ge=0, le=MAX_BODY)] = 0
     type: str = ""
     step: str = ""
     provider: str = ""
@@ -123,19 +123,15 @@ def decode_header(line: bytes) -> Header:
     """
     try:
         header = _decode(line)
+        if is_common_time(header.time) and header.usage is None and len(line) <= gojson.MAX_DEPTH:
+            return header
     except (msgspec.MsgspecError, RecursionError):
-        header = _decode_slowly(line)
-    else:
-        if not time_is_valid(header.time):
-            raise ValueError(f"time is not as RFC 3339 spells it: {header.time[:60]!a}")
-        # A second `usage` is merged into the first, each `time` must be one, not the last alone, and deep values have
-        # a limit: the slow reader knows all three. Keys can be spelled with escapes too.
-        twice = b"\\" in line or line.count(b'"time"') > 1 or (header.usage is not None and line.count(b'"usage"') > 1)
-        if twice or (len(line) > gojson.MAX_DEPTH and len(_OPENINGS.findall(line)) >= gojson.MAX_DEPTH):
-            header = _decode_slowly(line)
-    if not 0 <= header.len <= MAX_BODY:
-        raise ValueError(f"len is no body's size: {header.len}")
-    return header
+        return _decode_slowly(line)
+    if not time_is_valid(header.time):
+        raise ValueError(f"time is not as RFC 3339 spells it: {header.time[:60]!a}")
+    # A second `usage` is merged into the first, and deep values have a limit: the slow reader knows both.
+    merged = line.count(b'"usage"') > 1 or b"\\" in line
+    return _decode_slowly(line) if merged or len(_OPENINGS.findall(line)) >= gojson.MAX_DEPTH else header
 
 
 def encode_header(header: Header) -> bytes:
@@ -289,6 +285,9 @@ def _decode_slowly(line: bytes) -> Header:
             values[name] = gojson.string(name, value)
             if name == "time" and not time_is_valid(values[name]):
                 raise ValueError(f"time is not as RFC 3339 spells it: {values[name][:60]!a}")
+    size = values.get("len", 0)
+    if not 0 <= size <= MAX_BODY:
+        raise ValueError(f"len is no body's size: {size}")
     return Header(**values)
 
 

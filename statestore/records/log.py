@@ -74,17 +74,7 @@ class RecordLog:
         """
         if first < 1:
             raise ValueError(f"records are counted from 1: first={first}")
-        return self._read(first, before)
-
-    def _read(self, first: int, before: int | None) -> Iterator[Record]:
-        if before is not None and before <= first:
-            return
-        records = self._scan(bodies_from=first)
-        for record in records:
-            if records.number > first:
-                yield record
-            if records.number == before:
-                return
+        return iter(self._scan(first=first, before=before))
 
     def last(self, k: int) -> list[Record]:
         """Return the last `k` records, or all where there are fewer, in order.
@@ -115,7 +105,7 @@ class RecordLog:
 
     def _keep(self, k: int, start: int) -> list[Record]:
         """Read from an offset on and return the last `k` records; only theirs are the bodies that are kept."""
-        offsets = deque((record.offset for record in self._scan(start=start, bodies_from=NEVER)), maxlen=k)
+        offsets = deque((record.offset for record in self._scan(start=start, bodies=False)), maxlen=k)
         return list(islice(self._scan(start=offsets[0]), len(offsets))) if offsets else []
 
     def count(self) -> int:
@@ -161,7 +151,7 @@ class RecordLog:
             ValueError: a field cannot be written.
         """
         rest = spell_rest(kind, body, id, time, fields)
-        end = self._end
+        end, tried = self._end, None
         if end is not None and (expect is None or expect == end.number):
             # Nearly always the log still ends where it did: tried without any detour, this costs half.
             line = b'{"n":%d%b' % (end.number, rest)
@@ -172,10 +162,11 @@ class RecordLog:
             except Unavailable as error:
                 if not error.retry:
                     raise
+                tried = end
             else:
                 self._end = _End(tail, end.number + 1)
                 return Record(line, body, end.tail.size)
-        start, data = self._write((Draft(b"\n".join((rest, body, b""))),), expect)
+        start, data = self._write((Draft(b"\n".join((rest, body, b""))),), expect, tried)
         return Record(data[: -len(body) - 2], body, start.tail.size)
 
     def append_many(self, drafts: Iterable[Draft], *, expect: int | None = None) -> range:
@@ -197,11 +188,14 @@ class RecordLog:
         start, _ = self._write(drafts, expect)
         return range(start.number, start.number + len(drafts))
 
-    def _write(self, drafts: Sequence[Draft], expect: int | None) -> tuple[_End, bytes]:
-        """Append drafts in one write; return where they begin and the bytes that they became."""
+    def _write(self, drafts: Sequence[Draft], expect: int | None, tried: _End | None = None) -> tuple[_End, bytes]:
+        """Append drafts in one write; return where they begin and the bytes that they became.
+
+        Where they were `tried` with an unknown effect, they are tried again: elsewhere they could come twice.
+        """
         if expect is not None and expect < 1:
             raise ValueError(f"records are counted from 1: expect={expect}")
-        end = self._end or (_START if expect == 1 else self._find_end(_START))
+        end = tried or (_START if expect == 1 else self._end or self._find_end(_START))
         races = failures = 0
         while True:
             if expect is not None and expect != end.number:
@@ -261,8 +255,8 @@ class RecordLog:
         names.check(to)
         if before is not None and before < 2:
             raise ValueError(f"a copy has at least one record: before={before}")
-        records = self._scan()
-        records.skip(before)
+        records = self._scan(before=before)
+        records.skip()
         if records.number == 1 or (before is not None and records.number < before):
             raise NotFound(
                 "the log has no such record to copy up to",
@@ -282,14 +276,13 @@ class RecordLog:
         """
         return self.store.hold(self.name)
 
-    def _scan(self, *, known: _End = _START, start: int = 0, bodies_from: int = 1, size: int = NEVER) -> Scan:
+    def _scan(self, *, known: _End = _START, start: int = 0, size: int = NEVER, **limits: Any) -> Scan:
         """Scan from a known end, or from an offset, as far as a size."""
 
         def fetch(begin: int, stop: int) -> bytes:
             return self.store.read(self.name, begin, min(stop, size)) if begin < size else b""
 
-        start = start or known.tail.size
-        return Scan(fetch, start=start, number=known.number, bodies_from=bodies_from, log=self.name)
+        return Scan(fetch, start=start or known.tail.size, number=known.number, log=self.name, **limits)
 
     def _tail(self) -> Tail:
         try:

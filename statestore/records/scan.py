@@ -23,6 +23,7 @@ CHUNK: Final = 1 << 20
 
 _PEEK: Final = 4096  # bytes that are read behind a body that was skipped: most headers are shorter
 _NEWLINE: Final = 10
+_LONG_HEADER: Final = f"its header line has more than {MAX_HEADER} bytes"
 NEVER: Final = 1 << 63
 """A number and a size that no log reaches."""
 
@@ -31,15 +32,17 @@ Fetch = Callable[[int, int], bytes]
 
 
 class Scan:
-    """The records of one log, read off by iterating once.
+    """The records of one log, read off by iterating.
 
     Args:
         fetch: gives the bytes of a range of offsets, fewer only at the log's end.
         start: the offset of the first record to read.
         number: that record's number.
-        bodies_from: records with lower numbers are checked but their large bodies are not fetched: such a
-            record has an empty ``body``.
+        first: records with lower numbers are checked, but not given; large bodies of theirs are not fetched.
+        before: the number to stop in front of; None reads to the end.
+        bodies: whether records are given their bodies; without, large ones are not fetched.
         log: the log's name, for errors.
+        chunk: how many bytes to ask for at a time.
 
     Attributes:
         end: the offset just behind the last whole record so far.
@@ -48,14 +51,26 @@ class Scan:
     """
 
     def __init__(
-        self, fetch: Fetch, *, start: int = 0, number: int = 1, bodies_from: int = 1, log: str | None = None
+        self,
+        fetch: Fetch,
+        *,
+        start: int = 0,
+        number: int = 1,
+        first: int = 1,
+        before: int | None = None,
+        bodies: bool = True,
+        log: str | None = None,
+        chunk: int = CHUNK,
     ) -> None:
         self.end = start
         self.number = number
         self.torn = 0
         self._fetch = fetch
-        self._bodies_from = bodies_from
+        self._first = first
+        self._before = NEVER if before is None else before
+        self._bodies = bodies
         self._log = log
+        self._chunk = chunk
 
     def __iter__(self) -> Iterator[Record]:
         """Yield the whole records in order; `end` and `number` move on with each.
@@ -63,82 +78,71 @@ class Scan:
         Raises:
             Corrupt: the next record does not parse and is not torn. All records before it have been given.
         """
-        want, ahead = CHUNK, b""
-        while True:
-            begin, at = self.end, 0
-            buffer = ahead or self._fetch(begin, begin + want)
-            ahead = b""
+        first, before, bodies = self._first, self._before, self._bodies
+        want = self._chunk
+        while self.number < before:
+            begin, at, number = self.end, 0, self.number
+            buffer = self._fetch(begin, begin + want)
             size = len(buffer)
-            while (newline := buffer.find(b"\n", at)) >= 0:
+            find = buffer.find
+            while number < before and (newline := find(b"\n", at)) >= 0:
                 line = buffer[at:newline]
-                header = self._header(line)
-                stop = newline + 1 + header.len
-                if stop >= size:
+                try:
+                    header = decode_header(line)
+                except ValueError as error:
+                    self.end, self.number = begin + at, number
+                    raise self._corrupt(str(error)) from error
+                body = newline + 1
+                stop = body + header.len
+                if stop >= size or newline - at > MAX_HEADER or buffer[stop] != _NEWLINE:
                     break
-                if buffer[stop] != _NEWLINE:
-                    self._end_at_wrong_byte(begin + stop)
-                    return
-                record = Record(line, buffer[newline + 1 : stop], begin + at, header)
+                number += 1
+                if number > first:
+                    self.end, self.number = begin + stop + 1, number
+                    yield Record(line, buffer[body:stop] if bodies else b"", begin + at, header)
                 at = stop + 1
-                self.end = begin + at
-                self.number += 1
-                yield record
             else:
-                if size < want or size - at > MAX_HEADER:
+                self.end, self.number = begin + at, number
+                if number < before and (size < want or size - at > MAX_HEADER):
                     self._end_without_newline(buffer[at:])
                     return
-                want = CHUNK + MAX_HEADER
+                want = self._chunk + MAX_HEADER
                 continue
+            self.end, self.number = begin + at, number
+            if newline - at > MAX_HEADER:
+                raise self._corrupt(_LONG_HEADER)
+            if stop < size:
+                self._end_at_wrong_byte(begin + stop)
+                return
             # The record's body ends beyond the buffer. It is read again from its beginning in one piece, so that
             # no record is ever put together from two reads, between which its bytes could have been replaced.
             if size < want:
-                self._end_inside(header, begin + newline + 1)
+                self._end_inside(header, begin + body)
                 return
-            want = CHUNK
-            wanted = self.number >= self._bodies_from
-            if stop - at < (CHUNK if wanted else CHUNK // 4):
-                continue
-            # First look whether the body ends where it should: a damaged `len` is never asked for.
-            peek = self._fetch(begin + stop, begin + stop + _PEEK)
-            if not peek:
-                self._end_inside(header, begin + newline + 1)
-                return
-            if peek[0] != _NEWLINE:
-                self._end_at_wrong_byte(begin + stop)
-                return
-            body = self._body(line, begin + at, begin + stop + 1) if wanted else b""
-            self.end = begin + stop + 1
-            self.number += 1
-            yield Record(line, body, begin + at, header)
-            if not wanted:
-                want, ahead = _PEEK - 1, peek[1:]
+            want = self._chunk
+            if stop - at >= want:
+                terminator = self._fetch(begin + stop, begin + stop + 1)
+                if terminator != b"\n":
+                    if terminator:
+                        self._end_at_wrong_byte(begin + stop)
+                    else:
+                        self._end_inside(header, begin + body)
+                    return
+                given = number >= first
+                data = self._fetch(begin + body, begin + stop) if given and bodies else b""
+                self.end, self.number = begin + stop + 1, number + 1
+                if given:
+                    yield Record(line, data, begin + at, header)
 
-    def skip(self, before: int | None = None) -> None:
-        """Go on to the record with the number `before`, or to the end, without fetching large bodies.
+    def skip(self) -> None:
+        """Go on to `before`, or to the end, and give nothing.
 
         Raises:
             Corrupt: as iterating does.
         """
-        self._bodies_from = before or NEVER
-        if before is None or self.number < before:
-            for _ in self:
-                if self.number == before:
-                    return
-
-    def _body(self, line: bytes, start: int, stop: int) -> bytes:
-        """Return the body of the record that lies in ``[start, stop)`` and has this header line."""
-        raw = self._fetch(start, stop)
-        if len(raw) < stop - start or not raw.startswith(line + b"\n") or raw[-1] != _NEWLINE:
-            raise self._corrupt("the log was replaced while it was read, so read it anew")
-        return raw[len(line) + 1 : -1]
-
-    def _header(self, line: bytes) -> Header:
-        try:
-            if len(line) > MAX_HEADER:
-                raise ValueError(f"its header line has more than {MAX_HEADER} bytes")
-            return decode_header(line)
-        except ValueError as error:
-            raise self._corrupt(str(error)) from error
+        self._first = NEVER
+        for _ in self:
+            raise AssertionError("a scan that skips gives nothing")
 
     def _corrupt(self, why: str, **facts: int) -> Corrupt:
         return Corrupt(
@@ -157,7 +161,7 @@ class Scan:
         zeros = self.end + len(rest.rstrip(b"\0"))
         log_end = self._end_of_zeros(zeros) if zeros - self.end <= MAX_HEADER else None
         if log_end is None:
-            raise self._corrupt(f"its header line has more than {MAX_HEADER} bytes")
+            raise self._corrupt(_LONG_HEADER)
         self.torn = log_end - self.end
 
     def _end_at_wrong_byte(self, offset: int) -> None:
@@ -216,4 +220,4 @@ def scan(data: bytes) -> Iterator[Record]:
     Raises:
         Corrupt: a record does not parse and is not torn. All records before it have been given.
     """
-    return iter(Scan(lambda start, stop: data[start:stop]))
+    return iter(Scan(lambda start, stop: data[start:stop], chunk=len(data) + 1))

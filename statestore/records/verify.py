@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from statestore import names
 from statestore.errors import Corrupt
-from statestore.records.scan import CHUNK, NEVER, Fetch, Scan
+from statestore.records.scan import CHUNK, Fetch, Scan
 from statestore.store import Store
 
 __all__ = ["Verdict", "verify"]
@@ -57,7 +57,7 @@ def verify(store: Store, log: str) -> Verdict:
     def fetch(start: int, stop: int) -> bytes:
         return store.read(log, start, stop)
 
-    records = Scan(fetch, bodies_from=NEVER, log=log)
+    records = Scan(fetch, bodies=False, log=log)
     misnumbered = None
     try:
         for record in records:
@@ -79,7 +79,7 @@ def _following(fetch: Fetch, offset: int, log: str) -> int:
                 break
             offset += len(piece) - _MARK_SIZE
             continue
-        records = Scan(fetch, start=offset + mark.start() + 1, bodies_from=NEVER, log=log)
+        records = Scan(fetch, start=offset + mark.start() + 1, log=log)
         with suppress(Corrupt):
             records.skip()
         found += records.number - 1
