@@ -10,7 +10,6 @@ from typing import Final, TypeVar
 from statestore import names
 from statestore.errors import Conflict, Corrupt, Exists, Held, InvalidName, NotFound, StateStoreError
 from statestore.records import CONFIG, START, Record, RecordLog, Scan, draft, new_id
-from statestore.records.scan import NEVER
 from statestore.sessions.conf import Conf
 from statestore.sessions.session import Session
 from statestore.sessions.transcript import Progress, Status, Transcript
@@ -183,7 +182,7 @@ class Sessions:
         progress = Progress()
         read = self.store.read
         try:
-            for record in Scan(lambda start, stop: read(log.name, start, stop), bodies_from=NEVER, log=log.name):
+            for record in Scan(lambda start, stop: read(log.name, start, stop), bodies=False, log=log.name):
                 progress.add(record.header)
         except NotFound as error:
             raise self._missing(id) from error
