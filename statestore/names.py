@@ -59,7 +59,7 @@ def check_prefix(prefix: str) -> str:
     """
     if not isinstance(prefix, str):
         raise TypeError(f"a prefix is a str, not {type(prefix).__name__}")
-    if prefix and not any(is_name(prefix + rest) for rest in ("", "0", "20", "F0", "/0")):
+    if prefix and not any(is_name(prefix + rest) for rest in ("", "0", "20")):
         raise InvalidName("no log's name begins so; names.quote makes a segment of any string", prefix=prefix[:80])
     return prefix
 

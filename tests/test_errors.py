@@ -7,7 +7,7 @@ import pickle
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from statestore import errors
@@ -99,6 +99,13 @@ def test_unavailable_says_whether_to_try_again_and_survives_pickling(flags):
 
 
 @given(st.text(st.characters(codec=None)))
+@example("a=b")
+@example("'")
+@example('"')
+@example("a b")
+@example("a\nlast=end")
+@example("\x1b[2J")
+@example("")
 def test_no_fact_can_forge_a_line_or_another_fact(text):
     shown = str(PluginError("do this", first=text, last="end"))
     assert shown.isprintable()

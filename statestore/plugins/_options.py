@@ -99,7 +99,7 @@ def _refusal(backend: Backend, given: Mapping[str, _Given], refused: ValidationE
         reasons.append((option, reason, value, missing))
         kind = PydanticCustomError("refused", "{reason}", {"reason": reason})
         details.append(InitErrorDetails(type=kind, loc=line["loc"][:1], input=value))
-    cause = ValidationError.from_exception_data(refused.title, details, hide_input=True)
+    cause = ValidationError.from_exception_data(refused.title, details)
     option, reason, value, missing = reasons[0]
     others = ",".join(sorted({other for other, *_ in reasons[1:]} - {"", option})) or None
     if missing:

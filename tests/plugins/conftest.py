@@ -50,6 +50,9 @@ opened = []
 class Inner(BaseModel):
     token: SecretStr = Field(default=SecretStr(""), max_length=3)
 
+class Pair(BaseModel):
+    first: int
+
 class Options(BaseModel):
     model_config = ConfigDict(extra="forbid")
     side: Literal["left", "right"] = "left"

@@ -27,7 +27,11 @@ BROKEN = {
     "is no Python": ("def (", SyntaxError, "invalid syntax"),
     "exits": ("import sys; sys.exit('bye')", SystemExit, "bye"),
     "has no hook": ("", PluginError, "hookimpl"),
-    "marks an unknown hook": (HOOK + "def statestore_backend(): return []", Exception, "statestore_backend"),
+    "marks an unknown hook": (
+        HOOK + "def statestore_backends(): return []\n@hookimpl\ndef statestore_wrappers(): return []",
+        Exception,
+        "unknown hook 'statestore_wrappers'",
+    ),
     "takes an unknown argument": (HOOK + "def statestore_backends(config): return []", Exception, "config"),
     "raises in its hook": (HOOK + "def statestore_backends(): return 1 / 0", ZeroDivisionError, "division"),
     "exits in its hook": (HOOK + "def statestore_backends(): raise SystemExit('bye')", SystemExit, "bye"),

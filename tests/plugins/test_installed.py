@@ -23,7 +23,7 @@ class Options(BaseModel):
 
 @hookimpl
 def statestore_backends():
-    return [Backend(name="rival", schemes=("memory", "rival"), options=Options, open=lambda *_: None, summary="a rival")]
+    return [Backend(name="rival", schemes=("memory", "rival"), options=Options, open=lambda *_: None, summary="no")]
 """
 
 PLUGINS = {

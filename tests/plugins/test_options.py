@@ -81,6 +81,13 @@ def test_an_option_that_is_needed_says_how_to_give_it(backend):
     assert TOKEN not in all_text(failure("my-shelf://", token=TOKEN))
 
 
+def test_a_part_that_is_missing_inside_of_an_option_is_a_wrong_value(backend):
+    backend("shelf", fields="pair: Optional[Pair] = None")
+    error = failure("shelf://", pair={"second": 2})
+    assert error.facts == {"backend": "shelf", "option": "pair", "given": "{'second': 2}", "source": "keyword"}
+    assert "needs an option" not in str(error)
+
+
 def test_an_option_twice_in_a_url_is_refused(backend):
     backend("shelf")
     assert failure("shelf://?side=left&side=left").facts["option"] == "side"
