@@ -17,9 +17,9 @@ from statestore_local._files import SUFFIX, directory_name, open_directory
 
 __all__ = ["list_runs", "rows"]
 
-# Names of this kind surely are segments. One match over all the names of a directory is much cheaper than one for
-# each; where it fails, each is checked by itself.
-_ALL_PLAIN: Final = re.compile(r"(?:[A-Za-z0-9_~-][A-Za-z0-9._~-]{0,199}/)*\Z")
+# Files of this kind surely are logs, and none is a helper file. One match over all the names of a directory is much
+# cheaper than one for each; where it fails, each is checked by itself.
+_ALL_PLAIN: Final = re.compile(r"(?:[A-Za-z0-9_~-][A-Za-z0-9._~-]{0,199}\.state/)*\Z")
 
 
 def rows(runs: Iterator[list[str]]) -> Iterator[LogInfo]:
@@ -52,10 +52,9 @@ def _directory(root: str, base: str, prefix: str, after: str) -> Iterator[tuple[
 
     A directory sorts as the names in it do, and these begin with its own name and a slash.
     """
-    files, below = _scan(root, base)
-    room = names.MAX_NAME - len(base)
-    keys = _segments(files, room)
+    keys, below = _scan(root, base)
     if below:
+        room = names.MAX_NAME - len(base)
         keys += [name + "/" for name in map(_segment, below) if len(name) + 1 < room and names.is_name(name)]
     keys.sort()
     if base:
@@ -73,21 +72,24 @@ def _directory(root: str, base: str, prefix: str, after: str) -> Iterator[tuple[
     yield keys[start:], ""
 
 
-def _segments(files: list[str], room: int) -> list[str]:
-    """Return the segments for which plain files of these names stand."""
+def _segments(files: list[str], above: int, room: int) -> list[str]:
+    """Return the segments of at most `room` characters for which plain files of the directory `above` stand."""
     mark = SUFFIX + "/"
     whole = "/".join(files) + "/"
-    bare = whole.replace(mark, "/")  # a mark is nowhere but at a name's end
-    if len(whole) - len(bare) == len(SUFFIX) * len(files) and room >= names.MAX_SEGMENT and _ALL_PLAIN.match(bare):
-        return bare[:-1].split("/")
-    cut = -len(SUFFIX)
-    return [
-        name[:cut] for name in files if name[cut:] == SUFFIX and len(name) + cut <= room and names.is_name(name[:cut])
-    ]
+    plain = _ALL_PLAIN.match(whole)
+    if not plain:
+        unborn = set(_unborn(above, files))
+        files = [name for name in files if name[0] != "." and name.endswith(SUFFIX) and name not in unborn]
+        whole = "/".join(files) + "/"
+        plain = _ALL_PLAIN.match(whole)
+    if plain and room >= names.MAX_SEGMENT:
+        return whole.split(mark)[:-1]  # the mark ends each name, and is nowhere else
+    bare = (name[: -len(SUFFIX)] for name in files)
+    return [segment for segment in bare if len(segment) <= room and names.is_name(segment)]
 
 
 def _scan(root: str, base: str) -> tuple[list[str], list[str]]:
-    """Return the names of the plain files, and of the directories, in the directory that stands for `base`."""
+    """Return the segments of the logs, and the names of the directories, in the directory that stands for `base`."""
     parts = tuple(map(directory_name, base.split("/")[:-1]))
     try:
         fd = open_directory(root, parts)
@@ -104,21 +106,18 @@ def _scan(root: str, base: str) -> tuple[list[str], list[str]]:
         below: list[str] = []
         if len(files) != len(entries):
             below = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-        if helpers := [name for name in files if name[0] == "."]:
-            unborn = set(_unborn(fd, helpers))
-            files = [name for name in files if name[0] != "." and name not in unborn]
-        return files, below
+        return _segments(files, fd, names.MAX_NAME - len(base)), below
     except OSError as error:
         raise unavailable(error, "cannot list a directory", prefix=base, root=root) from error
     finally:
         os.close(fd)
 
 
-def _unborn(fd: int, helpers: list[str]) -> Iterator[str]:
+def _unborn(fd: int, files: list[str]) -> Iterator[str]:
     """Yield the files that are no logs yet: empty, and held or about to be replaced, as a helper file tells."""
-    for helper in helpers:
+    for helper in files:
         segment, _, kind = helper[1:].rpartition(".")
-        if kind in ("hold", "new"):
+        if helper[0] == "." and kind in ("hold", "new"):
             with suppress(OSError):
                 if os.stat(segment + SUFFIX, dir_fd=fd, follow_symlinks=False).st_size == 0:
                     yield segment + SUFFIX
