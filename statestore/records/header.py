@@ -123,15 +123,17 @@ def decode_header(line: bytes) -> Header:
     """
     try:
         header = _decode(line)
-        if is_common_time(header.time) and header.usage is None and len(line) <= gojson.MAX_DEPTH:
-            return header
     except (msgspec.MsgspecError, RecursionError):
         return _decode_slowly(line)
-    if not time_is_valid(header.time):
+    # Where members may be doubled, each must be valid and a second `usage` is merged into the first; deep values have
+    # a limit. The slow reader knows all that.
+    if b"\\" in line or line.count(b'"time"') > 1 or (header.usage is not None and line.count(b'"usage"') > 1):
+        return _decode_slowly(line)
+    if len(line) > gojson.MAX_DEPTH and len(_OPENINGS.findall(line)) >= gojson.MAX_DEPTH:
+        return _decode_slowly(line)
+    if not (is_common_time(header.time) or time_is_valid(header.time)):
         raise ValueError(f"time is not as RFC 3339 spells it: {header.time[:60]!a}")
-    # A second `usage` is merged into the first, and deep values have a limit: the slow reader knows both.
-    merged = line.count(b'"usage"') > 1 or b"\\" in line
-    return _decode_slowly(line) if merged or len(_OPENINGS.findall(line)) >= gojson.MAX_DEPTH else header
+    return header
 
 
 def encode_header(header: Header) -> bytes:

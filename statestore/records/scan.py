@@ -79,10 +79,11 @@ class Scan:
             Corrupt: the next record does not parse and is not torn. All records before it have been given.
         """
         first, before, bodies = self._first, self._before, self._bodies
-        want = self._chunk
+        want, ahead = self._chunk, b""
         while self.number < before:
             begin, at, number = self.end, 0, self.number
-            buffer = self._fetch(begin, begin + want)
+            buffer = ahead or self._fetch(begin, begin + want)
+            ahead = b""
             size = len(buffer)
             find = buffer.find
             while number < before and (newline := find(b"\n", at)) >= 0:
@@ -120,19 +121,23 @@ class Scan:
                 self._end_inside(header, begin + body)
                 return
             want = self._chunk
-            if stop - at >= want:
-                terminator = self._fetch(begin + stop, begin + stop + 1)
-                if terminator != b"\n":
-                    if terminator:
-                        self._end_at_wrong_byte(begin + stop)
-                    else:
-                        self._end_inside(header, begin + body)
-                    return
-                given = number >= first
-                data = self._fetch(begin + body, begin + stop) if given and bodies else b""
-                self.end, self.number = begin + stop + 1, number + 1
-                if given:
-                    yield Record(line, data, begin + at, header)
+            wanted = bodies and number >= first
+            if stop - at < (want if wanted else want // 4):
+                continue
+            # First look whether the body ends where it should: a damaged `len` is never asked for.
+            peek = self._fetch(begin + stop, begin + stop + _PEEK)
+            if not peek:
+                self._end_inside(header, begin + body)
+                return
+            if peek[0] != _NEWLINE:
+                self._end_at_wrong_byte(begin + stop)
+                return
+            data = self._body(line, begin + at, begin + stop + 1) if wanted else b""
+            self.end, self.number = begin + stop + 1, number + 1
+            if number >= first:
+                yield Record(line, data, begin + at, header)
+            if not wanted:
+                want, ahead = _PEEK - 1, peek[1:]
 
     def skip(self) -> None:
         """Go on to `before`, or to the end, and give nothing.
@@ -143,6 +148,13 @@ class Scan:
         self._first = NEVER
         for _ in self:
             raise AssertionError("a scan that skips gives nothing")
+
+    def _body(self, line: bytes, start: int, stop: int) -> bytes:
+        """Return the body of the record that lies in ``[start, stop)`` and has this header line."""
+        raw = self._fetch(start, stop)
+        if len(raw) < stop - start or not raw.startswith(line + b"\n") or raw[-1] != _NEWLINE:
+            raise self._corrupt("the log was replaced while it was read, so read it anew")
+        return raw[len(line) + 1 : -1]
 
     def _corrupt(self, why: str, **facts: int) -> Corrupt:
         return Corrupt(
