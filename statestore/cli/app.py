@@ -68,7 +68,9 @@ class _Commands(TyperGroup):
                 status = _refuse(error, as_json="--json" in given)
             else:
                 _break_down()
-        if status == _READER_GONE:
+        try:
+            sys.stdout.flush()
+        except OSError:
             _let_go_of_stdout()
         sys.exit(status if isinstance(status, int) else 0)
 
@@ -84,7 +86,7 @@ class _Commands(TyperGroup):
 
 def _refuse(error: Any, *, as_json: bool) -> int:
     """Report wrong usage, in the parser's words."""
-    message = error.format_message()
+    message = error.format_message().removeprefix("Invalid value: ")
     command = getattr(getattr(error, "ctx", None), "command_path", "statestore")
     complain(f"error: {message[:1].lower()}{message[1:].rstrip('.')}; {command} --help shows what it takes")
     if as_json:
@@ -110,7 +112,7 @@ def _break_down() -> None:
 
 
 def _let_go_of_stdout() -> None:
-    """Keep the interpreter from writing, as it ends, to a reader that has gone."""
+    """Keep the interpreter from writing, as it ends, what could not be written."""
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

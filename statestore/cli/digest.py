@@ -10,7 +10,6 @@ import msgspec
 
 from statestore.errors import Corrupt
 from statestore.records import START, STEP, Record, Scan, Usage
-from statestore.records.scan import NEVER
 from statestore.sessions.transcript import Progress, Transcript
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ class Digest:
         """Yield the records; damage ends them and is noted.
 
         Args:
-            bodies: whether bodies of a megabyte and more are fetched, too.
+            bodies: whether they have their bodies.
 
         Raises:
             NotFound: there is no such log.
@@ -63,7 +62,7 @@ class Digest:
         def fetch(start: int, stop: int) -> bytes:
             return store.read(log, start, stop)
 
-        scan = Scan(fetch, bodies_from=1 if bodies else NEVER, log=log)
+        scan = Scan(fetch, bodies=bodies, log=log)
         try:
             for record in scan:
                 self.records, self.size = scan.number - 1, scan.end

@@ -31,8 +31,8 @@ def ls(
 ) -> None:
     """List the logs of a store and their sizes in bytes.
 
-    The status that --long shows: open, closed, interrupted, failed or stepping for a session; corrupt; torn, where
-    the last append was cut short by a crash and nothing else is known; else a dash.
+    With --long each log is read for its records and its status: open, closed, interrupted, failed or stepping for a
+    session; corrupt; torn, where a crash cut the last append short; else a dash.
 
     \b
     Examples:
@@ -53,7 +53,8 @@ def ls(
             row = _row(opened, info, long)
             cells = [f"{row['size']:,}"]
             if long:
-                cells += [f"{row['records']:,}", row["status"] or ("torn" if row["torn"] else "-")]
+                state = [row["status"], "torn" if row["torn"] else None]
+                cells += [f"{row['records']:,}", ", ".join(filter(None, state)) or "-"]
             _put(screen, cells, info.name, "")
             last = info.name
         if json:
@@ -78,7 +79,7 @@ def _put(screen: Screen, cells: list[str], name: str, style: str) -> None:
     size, *rest = cells
     line = f"{size:>16}  "
     if rest:
-        line += f"{rest[0]:>10}  {rest[1]:<12}"
+        line += f"{rest[0]:>10}  {rest[1]:<17}  "
     screen.put((name, style), lead=[(line, style)])
 
 
@@ -116,7 +117,7 @@ def cat(
             _show(pieces)
         else:
             for piece in pieces:
-                sys.stdout.buffer.write(piece)
+                _write(piece)
 
 
 def _place(store: Store, log: str, number: int, body: bool) -> tuple[int, int]:
@@ -124,12 +125,20 @@ def _place(store: Store, log: str, number: int, body: bool) -> tuple[int, int]:
     from statestore.errors import NotFound
     from statestore.records import Scan
 
-    # Bodies are checked but not fetched: the one that is wanted is streamed.
-    records = Scan(lambda start, stop: store.read(log, start, stop), bodies_from=number + 1, log=log)
+    # The body is not fetched: whoever wants it streams it.
+    records = Scan(
+        lambda start, stop: store.read(log, start, stop), first=number, before=number + 1, bodies=False, log=log
+    )
     for found in records:
-        if records.number > number:
-            return (found.offset + len(found.line) + 1, found.end - 1) if body else (found.offset, found.end)
+        return (found.offset + len(found.line) + 1, found.end - 1) if body else (found.offset, found.end)
     raise NotFound("the log has no such record", log=log, record=number, records=records.number - 1)
+
+
+def _write(data: bytes) -> None:
+    """Write all of `data` to standard output, which takes a part at a time where PYTHONUNBUFFERED is set."""
+    view = memoryview(data)
+    while view:
+        view = view[sys.stdout.buffer.write(view) :]
 
 
 def _show(pieces: Iterator[bytes]) -> None:

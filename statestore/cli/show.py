@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from statestore.cli.screen import Screen, binary, complain, emit, plural
+from statestore.cli.screen import Screen, binary, emit, plural
 from statestore.cli.targets import Json, LogArgument, StoreArgument, find, open_for
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def show(
         else:
             screen, story = Screen(), Story(full)
             blocks: deque[list[Line]] = deque(maxlen=last)
-            for record in found.read(bodies=full):
+            for record in found.read():
                 blocks.append(story.tell(record, found.records, stray=found.stray))
                 if last is None:
                     _print(screen, blocks.pop())
@@ -66,8 +66,7 @@ def show(
                 _print(screen, block)
             _close(screen, found, story)
     if found.corrupt:
-        complain(f"error: {found.corrupt}")
-        raise typer.Exit(1)
+        raise found.corrupt
 
 
 def _print(screen: Screen, lines: list[Line]) -> None:

@@ -161,8 +161,6 @@ class Story:
         """Return a body's lines, all of them or the first few."""
         size = record.header.len
         if text is None:
-            if size and not record.body:
-                return [f"{plural(size, 'byte')}, too many to show: cat --record {record.n} --body"]
             try:
                 text = record.body.decode("utf-8")
             except UnicodeDecodeError:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
 
-import typer
-
-from statestore.cli.screen import Screen, complain, describe, emit, plural
+from statestore.cli.screen import Screen, describe, emit, plural
 from statestore.cli.targets import SUFFIX, Json, LogArgument, StoreArgument, find, open_for
 
 if TYPE_CHECKING:
+    from statestore.cli.targets import Target
+    from statestore.errors import StateStoreError
     from statestore.records import Verdict
+    from statestore.store import Store
 
 __all__ = ["verify"]
+
+_STYLES: Final = {"ok": "green", "torn": "yellow", "corrupt": "bold red", "unreadable": "bold red"}
 
 
 def verify(store: StoreArgument, log: LogArgument = None, json: Json = False) -> None:
@@ -29,67 +33,78 @@ def verify(store: StoreArgument, log: LogArgument = None, json: Json = False) ->
       statestore verify ./sessions 1a2b3c4d
       statestore verify ./sessions/1a2b3c4d.state --json
     """
-    from statestore import records
-    from statestore.errors import NotFound, StateStoreError
+    from statestore.errors import Corrupt
 
     one = log is not None or ("://" not in store and store.endswith(SUFFIX))
     target = find(store, log) if one else None
-    counts = dict.fromkeys(("ok", "torn", "corrupt", "unreadable"), 0)
+    counts = dict.fromkeys(_STYLES, 0)
+    screen = Screen()
     with open_for(target.store if target else store) as opened:
-        screen = Screen()
-        for name in [target.log] if target else (info.name for info in opened.list()):
-            try:
-                verdict = records.verify(opened, name)
-            except StateStoreError as error:
-                if target or (isinstance(error, NotFound) and opened.capabilities.deletes):
-                    if target:
-                        raise
-                    continue  # it was deleted meanwhile
-                counts["unreadable"] += 1
-                if json:
-                    emit({"log": name, "state": "unreadable"} | describe(error))
-                else:
-                    screen.put((name, "bold"), "  ", str(error), lead=[("unreadable  ", "bold red")])
-                continue
-            state = "corrupt" if verdict.corrupt else "torn" if verdict.torn else "ok"
+        for name, found in _verdicts(opened, target):
+            state = _state(found)
             counts[state] += 1
             if json:
-                emit(_describe(verdict, state))
+                emit({"log": name, "state": state} | _describe(found))
             else:
-                _tell(screen, verdict, state)
+                _tell(screen, name, found, state)
+    told = ", ".join(f"{count:,} {state}" for state, count in counts.items() if count)
     if not target and not json:
-        told = [f"{count:,} {state}" for state, count in counts.items() if count]
-        screen.put((plural(sum(counts.values()), "log") + ": " if told else "no logs", "bold"), ", ".join(told))
-    if counts["corrupt"] or counts["unreadable"]:
-        complain(f"error: {plural(counts['corrupt'], 'log')} corrupt, {counts['unreadable']:,} unreadable")
-        raise typer.Exit(1)
+        screen.put((f"{plural(sum(counts.values()), 'log')}: " if told else "no logs", "bold"), told)
+    bad = {state: counts[state] for state in ("corrupt", "unreadable") if counts[state]}
+    if bad:
+        raise Corrupt("not everything is whole: see each log above", **bad)
 
 
-def _describe(verdict: Verdict, state: str) -> dict[str, Any]:
-    damage = verdict.corrupt
+def _verdicts(store: Store, target: Target | None) -> Iterator[tuple[str, Verdict | StateStoreError]]:
+    """Yield what is found in the one log, or in each; what cannot be read is told, and the others are still read."""
+    from statestore.errors import NotFound, StateStoreError
+    from statestore.records import verify as examine
+
+    if target:
+        yield target.log, examine(store, target.log)
+        return
+    for info in store.list():
+        try:
+            yield info.name, examine(store, info.name)
+        except NotFound:
+            continue  # it was deleted meanwhile
+        except StateStoreError as error:
+            yield info.name, error
+
+
+def _state(found: Verdict | StateStoreError) -> str:
+    if isinstance(found, Exception):
+        return "unreadable"
+    return "corrupt" if found.corrupt else "torn" if found.torn else "ok"
+
+
+def _describe(found: Verdict | StateStoreError) -> dict[str, Any]:
+    if isinstance(found, Exception):
+        return describe(found)
+    damage = found.corrupt
     return {
-        "log": verdict.log,
-        "state": state,
-        "records": verdict.records,
-        "size": verdict.size,
-        "torn": verdict.torn,
+        "records": found.records,
+        "size": found.size,
+        "torn": found.torn,
         "corrupt": {"record": damage.record, "offset": damage.offset, "reason": damage.message} if damage else None,
-        "following": verdict.following,
-        "misnumbered": verdict.misnumbered,
+        "following": found.following,
+        "misnumbered": found.misnumbered,
     }
 
 
-def _tell(screen: Screen, verdict: Verdict, state: str) -> None:
-    style = {"ok": "green", "torn": "yellow", "corrupt": "bold red"}[state]
-    whole = f"{plural(verdict.records, 'record')}, {plural(verdict.size, 'byte')}"
-    screen.put((verdict.log, "bold"), "  ", whole, lead=[(f"{state:<12}", style)])
+def _tell(screen: Screen, log: str, found: Verdict | StateStoreError, state: str) -> None:
     notes = []
-    if verdict.torn:
-        notes.append(f"{plural(verdict.torn, 'byte')} of an append that a crash cut short; the next append cuts them")
-    if verdict.corrupt:
-        notes.append(f"record {verdict.corrupt.record} at byte {verdict.corrupt.offset}: {verdict.corrupt.message}")
-        notes.append(f"{plural(verdict.following, 'whole record')} found behind the damage")
-    if verdict.misnumbered is not None:
-        notes.append(f"record {verdict.misnumbered} is the first whose header has another number than its place")
+    if isinstance(found, Exception):
+        whole = str(found)
+    else:
+        whole = f"{plural(found.records, 'record')}, {plural(found.size, 'byte')}"
+        if found.torn:
+            notes.append(f"{plural(found.torn, 'byte')} of an append that a crash cut short; the next append cuts them")
+        if found.corrupt:
+            notes.append(f"record {found.corrupt.record} at byte {found.corrupt.offset}: {found.corrupt.message}")
+            notes.append(f"{plural(found.following, 'whole record')} found behind the damage")
+        if found.misnumbered is not None:
+            notes.append(f"record {found.misnumbered} is the first whose header has another number than its place")
+    screen.put((log, "bold"), "  ", whole, lead=[(f"{state:<12}", _STYLES[state])])
     for note in notes:
         screen.put(note, lead=[" " * 12])
