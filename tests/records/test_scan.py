@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from statestore.errors import Corrupt
-from statestore.records import MAX_HEADER, Header, Record, Scan, encode, scan
+from statestore.records import Header, Record, Scan, encode, scan
 from statestore.records.header import MAX_BODY
 
 scan_module = sys.modules["statestore.records.scan"]  # the package's own `scan` is the function
@@ -49,9 +49,9 @@ class Bytes:
         return piece
 
 
-def ending(fetch: Callable[[int, int], bytes]) -> tuple[list[Record], int, int | Corrupt]:
+def ending(fetch: Callable[[int, int], bytes], chunk: int = MIB) -> tuple[list[Record], int, int | Corrupt]:
     """Scan to the end: the records, where they end, and what is torn behind them or what is corrupt."""
-    records = Scan(fetch)
+    records = Scan(fetch, chunk=chunk)
     found: list[Record] = []
     error = None
     try:
@@ -75,17 +75,6 @@ def is_corrupt(data: bytes, record: int, offset: int) -> Corrupt:
     assert isinstance(error, Corrupt), f"{len(found)} records, then {error} bytes torn"
     assert (len(found), place) == (record - 1, offset)
     return error
-
-
-@pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, int], None]:
-    """Make chunks and the largest header so small that short logs have every kind of border."""
-
-    def make(chunk: int, header: int = MAX_HEADER) -> None:
-        monkeypatch.setattr(scan_module, "CHUNK", chunk)
-        monkeypatch.setattr(scan_module, "MAX_HEADER", header)
-
-    return make
 
 
 # What lines, other JSON readers and other records look like, and every byte there is.
@@ -119,9 +108,8 @@ LOGS = st.lists(BODIES, min_size=1, max_size=6).map(lambda bodies: log_of(*bodie
 def test_the_records_are_the_same_whatever_the_size_of_a_chunk(data: bytes, chunk: int) -> None:
     whole = list(scan(data))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scan_module, "CHUNK", chunk)
         patch.setattr(scan_module, "MAX_HEADER", 200)
-        found, end, torn = ending(Bytes(data))
+        found, end, torn = ending(Bytes(data), chunk)
     assert found == whole
     assert b"".join(record.raw for record in found) == data
     assert (end, torn) == (len(data), 0)
@@ -138,29 +126,30 @@ def test_the_end_is_judged_alike_whatever_the_size_of_a_chunk(data: bytes, chunk
         damaged += bytes(cut.draw(st.integers(0, 600)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scan_module, "MAX_HEADER", 200)
-        patch.setattr(scan_module, "CHUNK", 1 << 16)
         whole = ending(Bytes(bytes(damaged)))
         patch.setattr(scan_module, "CHUNK", chunk)
-        pieces = ending(Bytes(bytes(damaged)))
+        pieces = ending(Bytes(bytes(damaged)), chunk)
     assert (pieces[:2], str(pieces[2])) == (whole[:2], str(whole[2]))
 
 
-@given(data=LOGS, first=st.integers(1, 7), chunk=st.integers(40, 900))
+@given(data=LOGS, first=st.integers(1, 7), before=st.none() | st.integers(0, 8), chunk=st.integers(40, 900))
 @settings(max_examples=80)
 def test_records_that_are_skipped_are_counted_and_checked_like_those_that_are_read(
-    data: bytes, first: int, chunk: int
+    data: bytes, first: int, before: int | None, chunk: int
 ) -> None:
     whole = list(scan(data))
+    asked = whole[first - 1 : None if before is None else max(before - 1, 0)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scan_module, "CHUNK", chunk)
         patch.setattr(scan_module, "MAX_HEADER", 200)
-        found = list(Scan(Bytes(data), bodies_from=first))
-        skipped = Scan(Bytes(data))
-        skipped.skip(first)
-        rest = list(skipped) if first <= len(whole) + 1 else []
-    assert [record.offset for record in found] == [record.offset for record in whole]
-    assert found[first - 1 :] == whole[first - 1 :]
-    assert [record.offset for record in rest] == [record.offset for record in whole[first - 1 :]]
+        patch.setattr(scan_module, "_PEEK", 60)
+        found = list(Scan(Bytes(data), first=first, before=before, chunk=chunk))
+        bare = list(Scan(Bytes(data), first=first, before=before, chunk=chunk, bodies=False))
+        skipped = Scan(Bytes(data), before=before, chunk=chunk)
+        skipped.skip()
+    assert found == asked
+    assert [(record.line, record.body, record.offset) for record in bare] == [(r.line, b"", r.offset) for r in asked]
+    assert skipped.number == max(1, min(len(whole) + 1, len(whole) + 1 if before is None else before))
+    assert skipped.end == (whole[skipped.number - 2].end if skipped.number > 1 else 0)
 
 
 @pytest.mark.parametrize(
@@ -283,13 +272,10 @@ def test_a_len_that_reaches_beyond_the_end_while_whole_records_follow_is_corrupt
         assert error.facts["next"] == record.end + len(line) - len(record.line)
 
 
-def test_a_damaged_len_is_noticed_however_far_behind_the_next_record_begins(
-    small: Callable[[int, int], None],
-) -> None:
-    bodies = [b"x" * 777, b"y"]
-    data = log_of(*bodies).replace(b'"len":777', b'"len":99999', 1)
+def test_a_damaged_len_is_noticed_however_far_behind_the_next_record_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = log_of(b"x" * 777, b"y").replace(b'"len":777', b'"len":99999', 1)
     for chunk in range(40, 200):
-        small(chunk, 200)
+        monkeypatch.setattr(scan_module, "CHUNK", chunk)
         is_corrupt(data, 1, 0)
 
 
