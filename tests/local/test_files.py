@@ -145,8 +145,9 @@ def test_a_directory_of_another_programs_files_opens_as_it_is() -> None:
     with LocalStore(vectors, create=False) as store:
         assert [info.name for info in store.list("session-")] == ["session-12", "session-200", "session-2000"]
         assert store.read("session-12") == (vectors / "session-12.state").read_bytes()
-        assert b"".join(store.stream("session-2000", 5, 3_000_000)) == (
-            (vectors / "session-2000.state").read_bytes()[5:3_000_000]
+        assert (
+            b"".join(store.stream("session-2000", 5, 3_000_000))
+            == ((vectors / "session-2000.state").read_bytes()[5:3_000_000])
         )
 
 
@@ -252,7 +253,8 @@ def test_a_file_in_a_directorys_place_is_named(store: LocalStore, tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    "name", ["..", "../a", "a/../b", "a\0", "a" * 201, "a//b", "/a", "a/", "", ".a", "a/.b", "é", "a!", "a b", "a/" * 400]
+    "name",
+    ["..", "../a", "a/../b", "a\0", "a" * 201, "a//b", "/a", "a/", "", ".a", "a/.b", "é", "a!", "a b", "a/" * 400],
 )
 def test_a_hostile_name_never_reaches_the_file_system(
     store: LocalStore, monkeypatch: pytest.MonkeyPatch, name: str

@@ -263,7 +263,7 @@ def test_looking_for_the_holder_does_not_disturb_holds(root: Path) -> None:
     watcher = threading.Thread(target=look)
     watcher.start()
     try:
-        for number in range(200):
+        for number in range(60):
             with store.hold("a"):
                 assert other.holder("a") is not None, number
     finally:
@@ -340,10 +340,8 @@ def test_a_file_that_another_program_changed_is_noticed(root: Path, change: str,
         before = (root / "a.state").read_bytes() if change != "removed" else b""
         with pytest.raises(error):
             store.append("a", b"5", at=tail)
-    if change == "removed":
-        assert not (root / "a.state").exists()
-    else:
-        assert (root / "a.state").read_bytes() == before
+    now = (root / "a.state").read_bytes() if (root / "a.state").exists() else b""
+    assert now == before
 
 
 def test_a_hold_goes_over_to_the_file_that_another_program_put_there(root: Path) -> None:
