@@ -29,7 +29,7 @@ def statestore_backends() -> list[Backend]:
             schemes=("memory",),
             options=MemoryOptions,
             open=_open,
-            summary="Logs in this process's memory, shared by name: memory://name",
+            summary="logs in this process's memory, shared by name: memory://name",
             capabilities=MemoryStore.capabilities,
         )
     ]

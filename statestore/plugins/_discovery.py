@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -106,12 +107,37 @@ def discover(*, refresh: bool = False) -> tuple[Plugin, ...]:
 def _find(disabled: set[str]) -> tuple[Plugin, ...]:
     from importlib.metadata import entry_points
 
-    found = sorted((_look(point, disabled) for point in entry_points(group=GROUP)), key=lambda plugin: plugin.switch)
+    damaged: list[Plugin] = []
+    try:
+        points = list(entry_points(group=GROUP))
+    except Exception:
+        points, damaged = _points_one_by_one()
+    found = sorted([*damaged, *(_look(point, disabled) for point in points)], key=lambda plugin: plugin.switch)
     claims = Counter(claim for plugin in found for claim in _claims(plugin))
     return tuple(
         replace(plugin, contested=tuple(sorted(claim for claim in _claims(plugin) if claims[claim] > 1)))
         for plugin in found
     )
+
+
+def _points_one_by_one() -> tuple[list[EntryPoint], list[Plugin]]:
+    """Return our entry points, and the distributions whose files cannot be read: one of them stops the common way."""
+    from importlib.metadata import distributions
+
+    points: list[EntryPoint] = []
+    damaged: list[Plugin] = []
+    seen: set[str] = set()
+    for distribution in distributions():
+        name = "unknown"
+        try:
+            name = distribution.name or name
+            # Of two copies the first on the path is the one that is imported.
+            if (key := re.sub(r"[-_.]+", "-", name).lower()) not in seen:
+                seen.add(key)
+                points += distribution.entry_points.select(group=GROUP)
+        except Exception as error:
+            damaged.append(Plugin(name="entry_points.txt", distribution=name, version="unknown", error=error))
+    return points, damaged
 
 
 def _claims(plugin: Plugin) -> set[str]:
@@ -125,7 +151,7 @@ def _look(point: EntryPoint, disabled: set[str]) -> Plugin:
     distribution = version = "unknown"
     try:
         if point.dist is not None:
-            distribution, version = point.dist.name, point.dist.version
+            distribution, version = point.dist.name or distribution, point.dist.version or version
         plugin = Plugin(name=point.name, distribution=distribution, version=version)
         if not disabled.isdisjoint((plugin.name, plugin.switch)):
             return replace(plugin, disabled=True)

@@ -74,6 +74,38 @@ def test_a_plugin_that_fails_keeps_its_exception_and_stops_nothing(install, back
     open_store("memory://").close()
 
 
+@pytest.mark.parametrize("text", [b"[statestore]\nno equals sign\n", b"[statestore]\n\xff = x\n"])
+def test_a_distribution_whose_files_are_damaged_stops_nothing_either(install, backend, tmp_path, text):
+    install("aaa-damaged", "")
+    backend("zzz")
+    # A copy further down the path is not imported, and does not count.
+    copy = tmp_path / "copy" / "Dist.ZZZ-0.9.dist-info"
+    copy.mkdir(parents=True)
+    (copy / "METADATA").write_text("Metadata-Version: 2.1\nName: Dist.ZZZ\nVersion: 0.9\n")
+    (copy / "entry_points.txt").write_text("[statestore]\nold = dist_zzz\n")
+    sys.path.append(str(tmp_path / "copy"))
+    try:
+        (tmp_path / "site" / "aaa_damaged-1.0.dist-info" / "entry_points.txt").write_bytes(text)
+        discover(refresh=True)
+    finally:
+        sys.path.remove(str(tmp_path / "copy"))
+    (damaged,) = [plugin for plugin in discover() if plugin.distribution == "aaa-damaged"]
+    assert damaged.error is not None
+    assert "old" not in [plugin.name for plugin in discover()]
+    assert found("dist_zzz").error is None
+    open_store("zzz://").close()
+    open_store("memory://").close()
+
+
+def test_a_distribution_without_metadata_is_shown_and_stops_nothing(install, tmp_path):
+    install("aaa-bare", "raise RuntimeError", point="bare")
+    (tmp_path / "site" / "aaa_bare-1.0.dist-info" / "METADATA").unlink()
+    discover(refresh=True)
+    assert (found("bare").distribution, found("bare").version) == ("unknown", "unknown")
+    assert found("bare").error is not None  # where warnings are errors, that of Python itself comes first
+    open_store("memory://").close()
+
+
 def test_an_interrupt_from_the_keyboard_is_no_fault_of_a_plugin(install):
     with pytest.raises(KeyboardInterrupt):
         install("aaa-slow", "raise KeyboardInterrupt")

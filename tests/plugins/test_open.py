@@ -43,6 +43,10 @@ def test_a_plain_path_is_a_directory(here, where):
 def test_a_directory_may_have_any_name(here, name):
     for where in (f"./{name}", f"{here}/{name}", Path(name), here / name):
         assert directory(where) == f"{here}/{name}"
+        with open_store(where, sync="never") as store:
+            store.append("log", name.encode("utf-8", "surrogateescape"), at=NEW)
+    assert (here / name / "log.state").read_bytes() == os.fsencode(name)
+    assert os.listdir(here) == [name]
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1).filter(lambda text: text[0] != "~"))
