@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from statestore import errors
 
 DOCS = Path(__file__).parent.parent / "docs"
