@@ -20,7 +20,7 @@ __all__ = ["Part", "Screen", "binary", "complain", "describe", "emit", "fail", "
 Part = str | tuple[str, str]
 """A piece of a line: its text, or its text and its style as rich names it."""
 
-_NARROW = 24  # columns: text is never wrapped to fewer
+_NARROW = 24  # columns: where fewer are left, a line is not indented
 
 
 class Screen:
@@ -51,9 +51,10 @@ class Screen:
             return
         from rich.text import Text
 
-        head = Text.assemble(*start)
-        room = self._console.width - head.cell_len
-        for line in Text.assemble(*text).wrap(self._console, max(room, _NARROW)) or [Text()]:
+        head, body, width = Text.assemble(*start), Text.assemble(*text), self._console.width
+        if width - head.cell_len < _NARROW:
+            head, body = Text(), Text.assemble(*start, *text) if head.plain.strip() else body
+        for line in body.wrap(self._console, width - head.cell_len) or [Text()]:
             line.rstrip()
             self._console.print(head + line, no_wrap=True, overflow="ignore", crop=False)
             head = Text(" " * head.cell_len)

@@ -37,9 +37,11 @@ def find(store: str, log: str | None) -> Target:
 
     Raises:
         InvalidName: the name, or the file's, cannot be a log's.
-        typer.BadParameter: no log is named.
+        typer.BadParameter: no log is named, or two are.
     """
     if log is not None:
+        if store.endswith(SUFFIX) and log.endswith(SUFFIX):
+            raise typer.BadParameter(f"give one {SUFFIX} file at a time")
         return Target(store, names.check(log))
     if "://" in store or not store.endswith(SUFFIX):
         raise typer.BadParameter(f"name a log after the store, or give the path of one {SUFFIX} file")

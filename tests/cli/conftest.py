@@ -1,0 +1,94 @@
+"""Running commands: in this process for most tests, as real processes where that is what is tested."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from statestore.cli.app import app
+
+VECTORS = Path(__file__).parents[1] / "vectors" / "statefile"
+
+
+@dataclass
+class Ran:
+    """What a command did."""
+
+    status: int
+    data: bytes
+    err: str
+
+    @property
+    def out(self) -> str:
+        return self.data.decode()
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        """Standard output as JSON lines."""
+        return [json.loads(line) for line in self.out.split("\n") if line]
+
+    @property
+    def error(self) -> dict[str, Any]:
+        """The last line of standard error as JSON."""
+        return json.loads(self.err.rstrip("\n").split("\n")[-1])
+
+
+Run = Callable[..., Ran]
+
+
+@pytest.fixture
+def run() -> Run:
+    """Run a command in this process."""
+
+    def invoke(*args: object, stdin: bytes = b"") -> Ran:
+        result = CliRunner().invoke(app, [str(arg) for arg in args], input=stdin, prog_name="statestore")
+        assert "Traceback" not in result.stderr, result.stderr
+        return Ran(result.exit_code, result.stdout_bytes, result.stderr)
+
+    return invoke
+
+
+@pytest.fixture
+def spawn() -> Run:
+    """Run a command as a process of its own."""
+
+    def start(*args: object, stdin: bytes = b"", env: dict[str, str] | None = None) -> Ran:
+        command = [sys.executable, "-P", "-m", "statestore", *map(str, args)]
+        result = subprocess.run(command, input=stdin, capture_output=True, env=os.environ | (env or {}), timeout=60)
+        return Ran(result.returncode, result.stdout, result.stderr.decode())
+
+    return start
+
+
+@pytest.fixture
+def vectors(tmp_path: Path) -> Path:
+    """A store of the vectors' session files."""
+    root = tmp_path / "sessions"
+    root.mkdir()
+    for file in VECTORS.glob("*.state"):
+        shutil.copy(file, root)
+    return root
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> Path:
+    """A store of one whole log, one with a torn end, one with damage in the middle, one that never was a log."""
+    root = tmp_path / "damaged"
+    root.mkdir()
+    data = (VECTORS / "session-12.state").read_bytes()
+    (root / "whole.state").write_bytes(data)
+    (root / "torn.state").write_bytes(data[:-10])
+    middle = data.index(b'{"n":6,')
+    (root / "corrupt.state").write_bytes(data[:middle] + b"\x1b" + data[middle + 1 :])
+    (root / "other.state").write_bytes(b"\x1b[31mhello\n")
+    return root

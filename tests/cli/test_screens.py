@@ -1,0 +1,101 @@
+"""The screens as a person sees them, kept as files. UPDATE_SCREENS=1 writes them anew: then look at each."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from statestore.plugins import Backend, Plugin
+from statestore.store import Capabilities
+from statestore_memory.plugin import MemoryOptions
+
+from .conftest import Run
+
+SCREENS = Path(__file__).parent / "screens"
+
+
+def compare(name: str, text: str) -> None:
+    file = SCREENS / f"{name}.txt"
+    if os.environ.get("UPDATE_SCREENS"):
+        file.write_text(text)
+    assert text == file.read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("show", ["show", "vectors", "session-12"]),
+        ("show-last", ["show", "vectors", "session-200", "--last", "9"]),
+        ("show-full", ["show", "vectors", "session-12", "--full"]),
+        ("show-torn", ["show", "damaged", "torn", "--last", "3"]),
+        ("show-corrupt", ["show", "damaged", "corrupt", "--last", "3"]),
+        ("ls", ["ls", "vectors"]),
+        ("ls-long", ["ls", "damaged", "--long"]),
+        ("verify", ["verify", "vectors"]),
+        ("verify-damaged", ["verify", "damaged"]),
+        ("start", []),
+        ("help", ["--help"]),
+    ],
+)
+def test_a_screen_is_as_it_was_when_somebody_looked(
+    run: Run, vectors: Path, damaged: Path, name: str, args: list[str]
+) -> None:
+    places = {"vectors": str(vectors), "damaged": str(damaged)}
+    ran = run(*(places.get(arg, arg) for arg in args))
+    compare(name, ran.out + (f"---- standard error\n{ran.err}" if ran.err else ""))
+
+
+def test_the_screen_of_plugins(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def backend(name: str, schemes: tuple[str, ...], capabilities: Capabilities | None, summary: str) -> Backend:
+        return Backend(
+            name=name,
+            schemes=schemes,
+            options=MemoryOptions,
+            open=lambda url, options: SimpleNamespace(),
+            summary=summary,
+            capabilities=capabilities,
+        )
+
+    memory = backend("memory", ("memory",), Capabilities(atomic_append=True, max_append=1 << 20), "in this process")
+    bucket = backend("bucket", ("s3", "s3a"), None, "objects in a bucket")
+    found = (
+        Plugin(name="bucket", distribution="acme-buckets", version="2.1", backends=(bucket,), contested=("s3://",)),
+        Plugin(name="shelf", distribution="shelf", version="0.9", error=ModuleNotFoundError("No module named 'wood'")),
+        Plugin(name="old", distribution="statestore-old", version="1.0", disabled=True),
+        Plugin(name="builtin", distribution="statestore", version="0.1.0", backends=(memory,)),
+    )
+    monkeypatch.setattr("statestore.plugins.discover", lambda: found)
+    compare("plugins", run("plugins").out)
+
+
+@pytest.mark.parametrize("width", [80, 40])
+@pytest.mark.parametrize("colour", [True, False])
+def test_a_terminal_wraps_below_the_beginning_of_the_text_and_respects_no_color(
+    vectors: Path, width: int, colour: bool
+) -> None:
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
+    env = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR", "COLUMNS")}
+    env |= {"TERM": "xterm-256color"} | ({} if colour else {"NO_COLOR": "1"})
+    args = [sys.executable, "-P", "-m", "statestore", "show", str(vectors), "session-200", "--last", "9"]
+    with subprocess.Popen(args, stdin=theirs, stdout=theirs, stderr=theirs, env=env) as process:
+        os.close(theirs)
+        shown = b""
+        try:
+            while piece := os.read(ours, 65536):
+                shown += piece
+        except OSError:
+            pass  # a terminal whose other side has been closed ends so
+    os.close(ours)
+    assert process.returncode == 0
+    assert (b"\x1b[36m" in shown) == colour
+    compare(f"terminal-{width}", re.sub(rb"\x1b\[[0-9;]*m", b"", shown).decode().replace("\r\n", "\n"))

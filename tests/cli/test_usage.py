@@ -1,0 +1,154 @@
+"""How the command line behaves as a whole: what it says first, how it fails, what it does to pipes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from statestore.cli.app import app
+
+from .conftest import Run
+
+COMMANDS = ["demo", "ls", "show", "cat", "append", "fork", "verify", "plugins"]
+
+
+def test_without_arguments_it_says_what_to_do_first(run: Run) -> None:
+    ran = run()
+    assert ran.status == 0
+    assert "statestore demo" in ran.out
+
+
+def test_every_command_is_there_with_examples_and_json(run: Run) -> None:
+    assert [str(command.callback.__name__) for command in app.registered_commands if command.callback] == COMMANDS
+    listed = run("--help").out
+    for command in COMMANDS:
+        assert f"\n  {command} " in listed
+        told = run(command, "--help").out
+        assert f"Examples:\n    statestore {command}" in told
+        assert "--json" in told
+
+
+def test_every_line_of_help_fits_80_columns_but_for_examples(run: Run) -> None:
+    for command in COMMANDS:
+        for line in run(command, "--help").out.splitlines():
+            assert len(line) <= 80 or "statestore" in line
+
+
+def test_version(run: Run) -> None:
+    from statestore import __version__
+
+    assert run("--version").out == f"statestore {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "args", [["nonsense"], ["ls"], ["ls", ".", "--nonsense"], ["ls", ".", "--limit", "0"], ["show", "."]]
+)
+def test_wrong_usage_is_one_line_that_says_where_help_is_and_2(run: Run, args: list[str]) -> None:
+    ran = run(*args)
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.err.count("\n") == 1
+    assert ran.err.startswith("error: ")
+    assert "--help shows what it takes" in ran.err
+    ran = run(*args, "--json")
+    assert ran.error["error"] == "Usage"
+
+
+def test_the_same_as_a_process_of_its_own(spawn: Run, vectors: Path) -> None:
+    assert spawn("ls", vectors).status == 0
+    assert spawn("show", vectors, "nope").status == 1
+    assert spawn("nonsense").status == 2
+    assert spawn().out.startswith("statestore keeps")
+
+
+def test_help_loads_no_backend_and_nothing_that_shows_tables() -> None:
+    code = """
+import contextlib, io, sys
+from statestore.cli import main
+sys.argv[1:] = ["--help"]
+with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+    main()
+heavy = {"pydantic", "msgspec", "rich", "statestore_local", "statestore_memory", "statestore.records", "pluggy"}
+print(sorted(heavy & set(sys.modules)))
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert result.stdout == b"[]\n"
+
+
+def test_importing_the_command_line_loads_no_command() -> None:
+    code = "import sys, statestore.cli; print(sorted({'typer', 'statestore.cli.app'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout == b"[]\n"
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("args", [["cat"], ["show"], ["show", "--json"], ["show", "--full"]], ids=" ".join)
+def test_a_reader_that_goes_ends_a_command_quietly(vectors: Path, args: list[str], unbuffered: str) -> None:
+    command, *options = args
+    code = [sys.executable, "-P", "-m", "statestore", command, str(vectors), "session-2000", *options]
+    with subprocess.Popen(
+        code, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | {"PYTHONUNBUFFERED": unbuffered}
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 141
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs the device that is always full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("command", ["--help", "ls", "verify", "cat"])
+def test_a_full_disk_behind_the_output_is_a_failure(vectors: Path, command: str, unbuffered: str) -> None:
+    args = {"--help": [], "cat": [str(vectors), "session-12"]}.get(command, [str(vectors)])
+    code = [sys.executable, "-P", "-m", "statestore", command, *args]
+    with open("/dev/full", "wb") as full:
+        result = subprocess.run(
+            code, stdout=full, stderr=subprocess.PIPE, env=os.environ | {"PYTHONUNBUFFERED": unbuffered}
+        )
+    assert result.returncode == 1
+    assert result.stderr == b"error: no space left on device\n"
+
+
+def test_output_to_a_pipe_has_no_colour_and_does_not_depend_on_the_width(spawn: Run, vectors: Path) -> None:
+    for args in (["show", vectors, "session-200"], ["ls", vectors, "--long"], ["verify", vectors], ["plugins"]):
+        wide = spawn(*args, env={"COLUMNS": "300", "FORCE_COLOR": "1", "TERM": "xterm-256color"})
+        narrow = spawn(*args, env={"COLUMNS": "30", "NO_COLOR": "1"})
+        assert wide.data == narrow.data
+        assert b"\x1b" not in wide.data
+
+
+def test_a_locale_that_lacks_a_character_gets_its_escape(spawn: Run, vectors: Path) -> None:
+    ran = spawn("show", vectors, "session-12", env={"PYTHONIOENCODING": "ascii"})
+    assert ran.status == 0
+    assert "\\U0001f600" in ran.out
+
+
+def test_a_fault_of_ours_is_told_without_raw_characters(vectors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from typer.testing import CliRunner
+
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("\x1b[31m evil")
+
+    monkeypatch.setattr("statestore.plugins.open_store", broken)
+    result = CliRunner().invoke(app, ["ls", str(vectors)])
+    assert result.exit_code == 1
+    assert "Traceback" in result.stderr
+    assert "please report it" in result.stderr
+    assert "\x1b" not in result.stderr
+
+
+def test_a_plugin_that_fails_to_open_fails_by_its_name(run: Run) -> None:
+    ran = run("ls", "nosuch://place", "--json")
+    assert ran.status == 1
+    assert ran.error["error"] == "PluginError"
+    assert ran.error["facts"]["scheme"] == "nosuch"
+
+
+def test_a_url_is_a_store_too(run: Run, vectors: Path) -> None:
+    assert run("ls", vectors.as_uri()).out == run("ls", vectors).out
+    assert run("show", vectors.as_uri(), "session-12").out == run("show", vectors, "session-12").out
+    assert run("show", f"{vectors.as_uri()}/session-12.state").status == 2
