@@ -162,7 +162,7 @@ class Oracle:
 def random_operations_agree_with_the_model(case: Case) -> None:
     """A rare order of ordinary steps loses, doubles or mixes what people have said."""
     try:
-        from hypothesis import HealthCheck, Phase, settings
+        from hypothesis import HealthCheck, Phase, Verbosity, settings
         from hypothesis import strategies as st
         from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
     except ImportError as error:
@@ -244,6 +244,7 @@ def random_operations_agree_with_the_model(case: Case) -> None:
         database=None,
         derandomize=True,  # a report that nobody can repeat is worth little
         print_blob=False,
+        verbosity=Verbosity.quiet,
         report_multiple_bugs=False,
         phases=(Phase.generate, Phase.shrink),
         suppress_health_check=list(HealthCheck),
