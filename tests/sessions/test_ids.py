@@ -112,6 +112,12 @@ def test_a_prefix_that_is_no_name_is_refused(prefix: str) -> None:
         Sessions(cast(Store, Untouchable()), prefix)
 
 
+@pytest.mark.parametrize("prefix", [None, 5, b"a"])
+def test_what_is_no_text_is_no_prefix(prefix: Any) -> None:
+    with pytest.raises(TypeError):
+        Sessions(cast(Store, Untouchable()), prefix)
+
+
 def test_a_prefix_that_leaves_no_room_for_an_id_is_refused() -> None:
     room = "/".join(["a" * 172] * 4)  # 691 characters, and an id with its slash takes 9
     assert Sessions(cast(Store, Untouchable()), room).prefix == room
@@ -153,6 +159,7 @@ def test_a_listing_shows_sessions_only_and_goes_on_behind_the_last_id(store: Sto
         "a/00000003/x",
         "a/0000000",
         "ab/00000009",
+        "ax00000008",
     ):
         RecordLog(store, name).append_many([draft("start")], expect=1)
     assert list(sessions.list()) == ["00000001", "00000002"]
