@@ -203,8 +203,8 @@ class Faulty(Wrapper):
             )
             rows = heapq.merge((row for row in rows if row.name not in before), old)
         for row in rows:
-            self._check_alive(prefix)
             yield row
+            self._check_alive(prefix)
 
     def stream(self, log: str, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
         """Yield the bytes of ``[start, stop)`` in pieces; a fault comes with the first piece that is asked for."""
@@ -213,8 +213,8 @@ class Faulty(Wrapper):
     def _stream_pieces(self, log: str, pieces: Iterator[bytes]) -> Iterator[bytes]:
         self._meet("stream", log)
         for piece in pieces:
-            self._check_alive(log)
             yield piece
+            self._check_alive(log)
 
     def hold(self, log: str) -> AbstractContextManager[None]:
         """Keep everybody else from appending to the log; a fault comes on entering, and never on leaving."""

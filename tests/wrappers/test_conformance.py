@@ -20,13 +20,14 @@ def opened(opener: Callable[[], Store]) -> Faulty:
 
 def wrapped(factory: Factory, place: Path) -> Iterator[Harness]:
     with enter(factory, place) as inner:
-        assert inner.reopen and inner.spawn and inner.crash
+        assert inner.reopen
+        assert inner.spawn
         yield replace(
             inner,
             open=partial(opened, inner.open),
             reopen=partial(opened, inner.reopen),
             spawn=partial(opened, inner.spawn),
-            crash=lambda store: inner.crash(store.inner),
+            crash=lambda store: inner.crash and inner.crash(store.inner),
         )
 
 
