@@ -10,10 +10,38 @@ is nothing to override, and one that was left out shows as not run.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+from statestore.conformance.catalogue import catalogue
 from statestore.conformance.harness import Harness
 from statestore.conformance.pytest_face import conformance
 from statestore.conformance.registry import LEVELS, Clause, clauses
 from statestore.conformance.report import Report, Result
 from statestore.conformance.runner import run, run_clause
+from statestore.conformance.template import new_backend
 
-__all__ = ["Clause", "Harness", "LEVELS", "Report", "Result", "clauses", "conformance", "run", "run_clause"]
+if TYPE_CHECKING:
+    from statestore.conformance.live import run_url
+
+__all__ = [
+    "Clause",
+    "Harness",
+    "LEVELS",
+    "Report",
+    "Result",
+    "catalogue",
+    "clauses",
+    "conformance",
+    "new_backend",
+    "run",
+    "run_clause",
+    "run_url",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "run_url":  # only this one needs the plugins, and what they import
+        from statestore.conformance.live import run_url
+
+        return run_url
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, fields
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
+from statestore.conformance.page import page
 from statestore.conformance.registry import LEVELS, clauses
 from statestore.store import Capabilities
 
@@ -56,12 +57,14 @@ class Report:
         sample: how much of the full size of the heavy clauses was run.
         seconds: how long the run took.
         versions: of Python, statestore and the platform.
+        remarks: what else a reader must know, such as what the run left behind.
     """
 
     results: tuple[Result, ...]
     sample: float
     seconds: float
     versions: dict[str, str]
+    remarks: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, results: Iterable[Result], *, sample: float = 1.0, seconds: float = 0.0) -> Report:
@@ -136,6 +139,7 @@ class Report:
             "seconds": round(self.seconds, 3),
             "counts": self.counts,
             "versions": self.versions,
+            "remarks": list(self.remarks),
             "capabilities": self.evidence(),
             "clauses": rows,
         }
@@ -144,15 +148,28 @@ class Report:
         """Return the report as JSON text."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=True) + "\n"
 
+    def to_html(self, title: str = "A store") -> str:
+        """Return the report as one page of HTML that needs nothing else.
+
+        Args:
+            title: what was tried, such as the store's URL without its credentials.
+        """
+        return page(self, title)
+
     def to_text(self) -> str:
         """Return the report for a terminal: the failures with their reproductions, then the outcome."""
         lines: list[str] = []
         for result in self.results:
             if result.status == "failed":
                 lines += [f"FAILED {result.clause}", f"  {result.reason}", *_reproduction(result), ""]
-        for status in ("diverged", "not run"):
-            some = [result for result in self.results if result.status == status]
-            lines += [f"{status}: {result.clause}: {result.reason}" for result in some]
+        lines += [
+            f"diverged: {result.clause}: {result.reason}" for result in self.results if result.status == "diverged"
+        ]
+        absent = [result for result in self.results if result.status == "not run"]
+        for reason in dict.fromkeys(result.reason for result in absent):
+            some = [result.clause for result in absent if result.reason == reason]
+            lines.append(f"not run ({reason}): {', '.join(some[:5])}{f' and {len(some) - 5} more' * (len(some) > 5)}")
+        lines += [f"note: {remark}" for remark in self.remarks]
         counts = ", ".join(f"{number} {status}" for status, number in self.counts.items() if number)
         lines.append(f"level: {self.level_told()} ({counts}; {self.seconds:.1f} s)")
         return "\n".join(lines) + "\n"

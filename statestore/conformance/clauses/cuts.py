@@ -88,7 +88,7 @@ def a_cut_touches_no_other_log(case: Case) -> None:
     equal(case.names(), ["copy", "log", "log/x"], "the listing after a cut")
 
 
-@clause("core", capability="cuts", needs=("raw_aside",))
+@clause("durable", capability="cuts", needs=("raw_aside",))
 def what_was_cut_is_kept_aside(case: Case) -> None:
     """What a wrong repair has cut from a session is gone for good."""
     aside = case.harness.raw_aside

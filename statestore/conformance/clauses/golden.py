@@ -22,7 +22,7 @@ GOLDEN = b"".join(RECORDS)
 BINARY = bytes(range(256)) * 3 + b"\n\r\n\x00" + b"\xe2\x80\xa8"
 
 
-@clause("core", needs=("raw_read",))
+@clause("durable", needs=("raw_read",))
 def what_is_appended_lies_under_the_store_byte_for_byte(case: Case) -> None:
     """Nobody but this store can read the sessions in it, or each side's mistake hides the other's."""
     for name, pieces in (("golden", RECORDS), ("deep/er/golden", (GOLDEN,)), ("binary", (BINARY, b"\n", BINARY))):
@@ -34,7 +34,7 @@ def what_is_appended_lies_under_the_store_byte_for_byte(case: Case) -> None:
             equal(case.raw_read(name), whole, f"the bytes under the store of {name!r}")
 
 
-@clause("core", needs=("raw_read",))
+@clause("durable", needs=("raw_read",))
 def a_copy_lies_under_the_store_byte_for_byte(case: Case) -> None:
     """A fork is only a promise, and is gone with the session it was made of."""
     case.put("source", *RECORDS)
@@ -44,7 +44,7 @@ def a_copy_lies_under_the_store_byte_for_byte(case: Case) -> None:
         equal(case.raw_read(f"target-{number}"), GOLDEN[:stop], f"the bytes under a copy to {stop}")
 
 
-@clause("core", needs=("raw_read",))
+@clause("durable", needs=("raw_read",))
 def a_refused_append_leaves_nothing_under_the_store(case: Case) -> None:
     """A refusal leaves bytes behind that come to light after the next start."""
     tail = case.put("log", *RECORDS)
@@ -54,7 +54,7 @@ def a_refused_append_leaves_nothing_under_the_store(case: Case) -> None:
     equal(case.raw_read("log"), GOLDEN, "the bytes under the store after refusals")
 
 
-@clause("core", needs=("raw_write",))
+@clause("durable", needs=("raw_write",))
 def a_log_put_under_the_store_is_read_as_it_is(case: Case) -> None:
     """Sessions that another program wrote are not found, or are read otherwise than they were written."""
     case.raw_write("golden", GOLDEN)
@@ -70,7 +70,7 @@ def a_log_put_under_the_store_is_read_as_it_is(case: Case) -> None:
         place += len(record)
 
 
-@clause("core", needs=("raw_write",))
+@clause("durable", needs=("raw_write",))
 def a_log_put_under_the_store_can_be_gone_on_with(case: Case) -> None:
     """Sessions that another program wrote can be looked at and no more."""
     case.raw_write("golden", GOLDEN)
@@ -80,7 +80,7 @@ def a_log_put_under_the_store_can_be_gone_on_with(case: Case) -> None:
     case.holds("fork", GOLDEN)
 
 
-@clause("core", needs=("raw_write",))
+@clause("durable", needs=("raw_write",))
 def a_torn_log_put_under_the_store_is_told_as_it_is(case: Case) -> None:
     """What a crash left is hidden by the store, and the next record is glued to it."""
     torn = GOLDEN[:-30]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import time
-from threading import Thread
+from threading import Event
 
 from statestore.conformance.case import Case
 from statestore.conformance.check import equal, refused, that
 from statestore.conformance.clauses.races import one_each, win
-from statestore.conformance.others import Talk, forked, process
+from statestore.conformance.others import Talk, forked, process, together
 from statestore.conformance.registry import clause
-from statestore.errors import Conflict, Held, NotFound, StateStoreError
+from statestore.errors import Conflict, Held, StateStoreError
 from statestore.store import NEW, Store, Tail
 
 
@@ -281,28 +281,26 @@ def a_fork_neither_takes_nor_ends_a_hold(case: Case) -> None:
 @clause("concurrent")
 def a_fork_amid_work_leaves_no_lock_behind(case: Case) -> None:
     """A server that forks while other threads write gets a child that waits for ever for a lock nobody holds."""
-    stop = False
-    case.put("log", b"begin\n")
+    theirs = "theirs" if case.store.capabilities.shared else "log"
+    for log in {"log", theirs}:
+        case.put(log, b"begin\n")
+    done = Event()
 
     def child() -> None:
         signal.alarm(60)  # a child that hangs dies of it
-        win(case.store, "theirs" if case.store.capabilities.shared else "log", b"child")
+        win(case.store, theirs, b"child")
 
-    def work() -> None:
-        while not stop:
+    def work(number: int) -> None:
+        if number == 0:
+            try:
+                for _ in range(case.sized(15, 3)):
+                    forked(child)
+            finally:
+                done.set()
+            return
+        while not done.is_set():
             win(case.store, "log", b"x")
 
-    threads = [Thread(target=work, daemon=True) for _ in range(3)]
-    case.put("theirs", b"begin\n")
-    for thread in threads:
-        thread.start()
-    try:
-        for _ in range(case.sized(15, 3)):
-            forked(child)
-    finally:
-        stop = True
-        for thread in threads:
-            thread.join(60)
+    together(4, work)
     size = case.store.tail("log").size
     equal(case.store.read("log"), b"begin\n" + b"x" * (size - 6), "the log that threads wrote during forks")
-    refused(NotFound, case.store.read, "missing")
