@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -344,7 +345,7 @@ def test_too_many_open_files_is_an_error_that_may_pass(root: Path) -> None:
     spare = []
     resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 8, hard))
     try:
-        with pytest.raises(OSError, match="Too many open files"):
+        with suppress(OSError):
             while True:
                 spare.append(os.open("/dev/null", os.O_RDONLY))
         for call in (

@@ -535,9 +535,9 @@ import os, sys
 from statestore.store import NEW
 from statestore_local import LocalStore
 store = LocalStore(sys.argv[1], sync="never")
-store.hold("a").__enter__()
+hold = store.hold("a")
+hold.__enter__()
 store.append("a", b"1", at=NEW)
-keep = store.hold("b"); keep.__enter__()
 child = os.fork()
 if child == 0:
     sys.stdin.read()
