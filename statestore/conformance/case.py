@@ -33,6 +33,7 @@ class Case:
         self.sample = sample
         self.trace: deque[str] = deque(maxlen=TRACE)
         self.calls = 0
+        self.closed: set[int] = set()
         self._opened: list[Store] = []
         self._store: Store | None = None
 
@@ -113,9 +114,10 @@ class Case:
         self.trace.append(line)
 
     def close(self) -> None:
-        """Close every store that the clause has opened."""
+        """Close every store that the clause has opened and not closed."""
         for store in self._opened:
-            store.close()
+            if id(store) not in self.closed:
+                store.close()
 
     def _watch(self, store: Store) -> Store:
         self._opened.append(store)
@@ -149,6 +151,8 @@ class _Watched:
         def call(*args: Any, **more: Any) -> Any:
             shown = [*(show(arg, 60) for arg in args), *(f"{key}={_spell(arg)}" for key, arg in more.items())]
             line = f"{self._name}.{name}({', '.join(shown)})"
+            if name == "close":
+                self._case.closed.add(id(self._bare))
             try:
                 result = value(*args, **more)
             except BaseException as error:
@@ -164,8 +168,8 @@ class _Watched:
         self._bare.__enter__()
         return self
 
-    def __exit__(self, *error: object) -> None:
-        self._bare.__exit__(*error)
+    def __exit__(self, *error: object) -> Any:
+        return self._bare.__exit__(*error)
 
 
 def _spell(value: object) -> str:
