@@ -151,7 +151,7 @@ class RecordLog:
             ValueError: a field cannot be written.
         """
         rest = spell_rest(kind, body, id, time, fields)
-        end, tried = self._end, None
+        end, tried, unknown = self._end, None, False
         if end is not None and (expect is None or expect == end.number):
             # Nearly always the log still ends where it did: tried without any detour, this costs half.
             line = b'{"n":%d%b' % (end.number, rest)
@@ -162,11 +162,11 @@ class RecordLog:
             except Unavailable as error:
                 if not error.retry:
                     raise
-                tried = end
+                tried, unknown = end, error.effect_unknown
             else:
                 self._end = _End(tail, end.number + 1)
                 return Record(line, body, end.tail.size)
-        start, data = self._write((Draft(b"\n".join((rest, body, b""))),), expect, tried)
+        start, data = self._write((Draft(b"\n".join((rest, body, b""))),), expect, tried, unknown)
         return Record(data[: -len(body) - 2], body, start.tail.size)
 
     def append_many(self, drafts: Iterable[Draft], *, expect: int | None = None) -> range:
@@ -188,10 +188,13 @@ class RecordLog:
         start, _ = self._write(drafts, expect)
         return range(start.number, start.number + len(drafts))
 
-    def _write(self, drafts: Sequence[Draft], expect: int | None, tried: _End | None = None) -> tuple[_End, bytes]:
+    def _write(
+        self, drafts: Sequence[Draft], expect: int | None, tried: _End | None = None, unknown: bool = False
+    ) -> tuple[_End, bytes]:
         """Append drafts in one write; return where they begin and the bytes that they became.
 
-        Where they were `tried` with an unknown effect, they are tried again: elsewhere they could come twice.
+        Where they were `tried`, perhaps with an `unknown` effect, they are tried again there: elsewhere they could
+        come twice.
         """
         if expect is not None and expect < 1:
             raise ValueError(f"records are counted from 1: expect={expect}")
@@ -212,6 +215,8 @@ class RecordLog:
             try:
                 tail = self.store.append(self.name, data, at=end.tail)
             except Conflict:
+                # The place is taken by other bytes: whatever was unknown, ours are not there and never will be.
+                unknown = False
                 races += 1
                 if races == _RACES:
                     raise self._overtaken() from None
@@ -219,7 +224,10 @@ class RecordLog:
             except Unavailable as error:
                 # The same bytes at the same place: where the storage has them all the same, that is success.
                 failures += 1
+                unknown = unknown or error.effect_unknown
                 if not error.retry or failures == _REPEATS:
+                    # One try that may have had an effect is enough, whatever came of those behind it.
+                    error.effect_unknown = unknown
                     raise
             else:
                 self._end = _End(tail, end.number + len(drafts))
