@@ -30,8 +30,8 @@ class Step(NamedTuple):
         fault: the fault's name.
         call: the call that met it, such as ``"append"``; in a plan, ``""`` stands for any.
         amount: how much of it, where the fault has a measure: bytes kept (``torn``, ``truncated``), calls
-            (``throttled``, ``stale``, ``delayed``, ``doubled``), milliseconds (``slow``). In a plan, None lets the
-            seed decide.
+            (``throttled``, ``stale``, ``delayed``, ``doubled``), milliseconds (``slow``), 1 for an effect and 0 for
+            none (``timeout``). In a plan, None lets the seed decide.
     """
 
     number: int

@@ -17,10 +17,11 @@ __all__ = ["FAULTS", "Faulty"]
 
 T = TypeVar("T")
 
-FAULTS: Final = ("error", "lost", "paused", "slow", "stale", "throttled", "torn")
+FAULTS: Final = ("error", "lost", "paused", "slow", "stale", "throttled", "timeout", "torn")
 """The faults that a plan may have. Rates may have all of them but ``paused``."""
 
 _ANY: Final = {"error": (0, 0), "paused": (0, 0), "slow": (1, MOST_SLOW), "throttled": (1, 1)}
+_CHANGE: Final = {"lost": (0, 0), "timeout": (0, 1)}
 _CHANGES: Final = ("append", "copy", "cut", "delete", "flush")
 _CALLS: Final = (*_CHANGES, "boundary", "hold", "holder", "list", "read", "stream", "tail")
 _CAPABILITY: Final = {"delete": ("deletes",), "holder": ("holds",), "cut": ("cuts",), "flush": ("durable", "flushes")}
@@ -40,6 +41,7 @@ class Faulty(Wrapper):
     ``throttled`` all                               the same, for up to 3 calls one after the other
     ``lost``      append, copy, delete, flush, cut  the effect, and ``Unavailable(retry=True,
                                                     effect_unknown=True)``
+    ``timeout``   append, copy, delete, flush, cut  the same error; the effect (amount 1) or none (amount 0)
     ``torn``      append, on a store with ``cuts``  a part of the data is appended, and the process dies: every
                                                     call raises ``Unavailable(retry=False)`` until `revive`
     ``stale``     list                              what was done through this wrapper in the last 1 to 8 calls
@@ -156,7 +158,7 @@ class Faulty(Wrapper):
         self._check(log)
         check_data(data, at)
         torn = {"torn": (min(1, len(data) - 1), len(data) - 1)} if self.capabilities.cuts else {}
-        step = self._meet("append", log, lost=(0, 0), **torn)
+        step = self._meet("append", log, **_CHANGE, **torn)
         if step.fault == "torn":
             if step.amount:
                 self._change(step, log, lambda: self.inner.append(log, data[: step.amount], at=at))
@@ -234,7 +236,7 @@ class Faulty(Wrapper):
         if call not in _CHANGES:
             self._meet(call, log)
             return act()
-        return self._change(self._meet(call, log, lost=(0, 0)), log, act)
+        return self._change(self._meet(call, log, **_CHANGE), log, act)
 
     def _meet(self, call: str, log: str, **fits: tuple[int, int]) -> Step:
         """Count a call and let what comes before its effect happen to it; return what it meets."""
@@ -253,13 +255,16 @@ class Faulty(Wrapper):
         return step
 
     def _change(self, step: Step, log: str, act: Callable[[], T]) -> T:
-        """Do what changes a log, and lose the answer where that is the fault."""
+        """Do what changes a log, and keep the answer back where that is the fault."""
+        unsure = self._error("no answer came: call again with the same arguments", step, log, effect_unknown=True)
+        if step.fault == "timeout" and not step.amount:
+            raise unsure
         before = self._tail_or_none(log) if self._past else None
         result = act()
         if self._past:
             self._past.note(step.number, log, before)
-        if step.fault == "lost":
-            raise self._error("the answer was lost: call again with the same arguments", step, log, effect_unknown=True)
+        if step.fault in ("lost", "timeout"):
+            raise unsure
         return result
 
     def _tail_or_none(self, log: str) -> Tail | None:

@@ -19,7 +19,7 @@ from statestore.wrappers.faulty import FAULTS
 from statestore_local import LocalStore
 from statestore_memory import MemoryStore
 
-DRAWN = {"error": 0.1, "throttled": 0.1, "lost": 0.1, "stale": 0.1, "slow": 0.1}
+DRAWN = {"error": 0.1, "throttled": 0.1, "lost": 0.1, "timeout": 0.1, "stale": 0.1, "slow": 0.1}
 
 # What the calls of a program may be; each gets the store and the name of a log.
 CALLS: dict[str, Callable[[Faulty, str], object]] = {
@@ -113,9 +113,10 @@ def test_an_error_comes_to_any_call_before_its_effect_and_says_how_to_come_again
     assert store.inner.holder("log") is None
 
 
+@pytest.mark.parametrize("fault", ["lost", "timeout"])
 @pytest.mark.parametrize("call", ["append", "copy", "delete", "flush", "cut"])
-def test_a_lost_answer_leaves_the_effect_and_says_that_it_may(tmp_path, call):
-    store = local(tmp_path, seed=3, plan={2: "lost"})
+def test_a_lost_answer_leaves_the_effect_and_says_that_it_may(tmp_path, call, fault):
+    store = local(tmp_path, seed=3, plan=[Step(2, fault, amount=int(fault == "timeout"))])
     store.append("log", b"12", at=NEW)
     with pytest.raises(Unavailable, match=r"seed=3 call=2 retry=yes effect=unknown$") as caught:
         (CALLS | ON_LOCAL)[call](store, "new" if call == "append" else "log")
@@ -132,6 +133,15 @@ def test_a_lost_answer_leaves_the_effect_and_says_that_it_may(tmp_path, call):
             "cut": {"log": 1},
         }[call]
     )
+
+
+@pytest.mark.parametrize("call", ["append", "copy", "delete", "flush", "cut"])
+def test_a_time_out_may_have_had_no_effect_and_says_the_same(tmp_path, call):
+    store = local(tmp_path, seed=3, plan=[Step(2, "timeout", amount=0)])
+    tail = store.append("log", b"12", at=NEW)
+    with pytest.raises(Unavailable, match=r"seed=3 call=2 retry=yes effect=unknown$"):
+        (CALLS | ON_LOCAL)[call](store, "new" if call == "append" else "log")
+    assert list(store.inner.list(tails=True)) == [("log", tail)]
 
 
 def test_a_lost_append_is_healed_by_calling_again():
