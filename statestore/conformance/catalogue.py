@@ -19,8 +19,8 @@ def catalogue() -> str:
         "<!-- Made by `statestore.conformance.catalogue`; a test compares it with the registry. -->",
         "",
         f"{len(every)} clauses: {per_level}.",
-        "A clause is one promise of a store; its sentence says who is hurt by a store that breaks it. *Needs* are parts",
-        "of the harness without which the clause is not run; *where* says which stores it binds.",
+        "A clause is one promise of a store; its sentence says who is hurt by a store that breaks it. *Needs* are",
+        "parts of the harness without which the clause is not run; *where* says which stores it binds.",
     ]
     for area, some in groupby(every, key=lambda each: each.area):
         lines += ["", f"## {area.capitalize()}", "", "| clause | level | where | needs |", "| --- | --- | --- | --- |"]
