@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from statestore.errors import Corrupt
-from statestore.records import Header, Record, Scan, encode, scan
+from statestore.records import MAX_HEADER, Header, Record, Scan, encode, scan
 from statestore.records.header import MAX_BODY
 
 scan_module = sys.modules["statestore.records.scan"]  # the package's own `scan` is the function
@@ -326,6 +326,17 @@ def is_corrupt_at_once(fetch: Callable[[int, int], bytes]) -> None:
         list(Scan(fetch))
 
 
+@pytest.mark.parametrize("chunk", [100, MIB, 4 * MIB])
+def test_a_header_line_over_a_mebibyte_is_refused_though_it_parses(chunk: int) -> None:
+    def log(size: int) -> bytes:
+        return log_of(b"first") + b'{"n":2,%b"len":0}' % (b" " * (size - 15)) + b"\n\n"
+
+    assert len(ending(Bytes(log(MAX_HEADER)), chunk)[0]) == 2
+    found, _, error = ending(Bytes(log(MAX_HEADER + 1)), chunk)
+    assert len(found) == 1
+    assert "header line has more than" in str(error)
+
+
 class Endless:
     """A log that is `size` bytes of one line, made when asked for."""
 
@@ -411,8 +422,9 @@ def test_a_record_that_is_being_written_while_it_is_read_is_no_damage(size: int)
 
 def test_a_large_record_is_never_put_together_from_two_logs() -> None:
     """Between two reads the log is deleted, and another one made: the body must not be the other one's."""
-    one, other = log_of(b"a" * 2 * MIB), log_of(b"b" * 2 * MIB)
-    for states in ((one, other), (one, one, other), (one, one, one[:MIB]), (one, other[:MIB])):
+    one, other = log_of(b"a\n" * MIB, kind="a"), log_of(b"b\n" * MIB, kind="b")
+    shorter = log_of(b"a\n" * (MIB // 2), kind="a")
+    for states in ((one, other), (one, one, other), (one, one, one[:MIB]), (one, one, shorter), (one, other[:MIB])):
         records = Scan(Growing(*states))
         try:
             found = list(records)
