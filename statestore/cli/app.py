@@ -17,7 +17,9 @@ from statestore.errors import StateStoreError
 
 __all__ = ["app"]
 
-_READER_GONE: Final = 141  # what a shell reports of a program that died of SIGPIPE
+# What a shell reports of a program that died of SIGINT and of SIGPIPE.
+_INTERRUPTED: Final = 130
+_READER_GONE: Final = 141
 
 _FIRST_STEPS: Final = """\
 statestore keeps the state of AI agents as append-only logs.
@@ -61,7 +63,9 @@ class _Commands(TyperGroup):
             status = _READER_GONE
         except StateStoreError as error:
             fail(error, as_json="--json" in given)
-        except (OSError, typer.Abort) as error:
+        except typer.Abort:
+            status = _INTERRUPTED
+        except OSError as error:
             _fail_otherwise(error, as_json="--json" in given)
         except Exception as error:
             if hasattr(error, "format_message"):
@@ -94,13 +98,12 @@ def _refuse(error: Any, *, as_json: bool) -> int:
     return int(error.exit_code)
 
 
-def _fail_otherwise(error: BaseException, *, as_json: bool) -> None:
+def _fail_otherwise(error: OSError, *, as_json: bool) -> None:
     """Report what the system refused outside of any store: a file to read from, a full disk behind the output."""
-    message = getattr(error, "strerror", None) or "stopped"
-    name = getattr(error, "filename", None)
-    complain(f"error: {message.lower()}" + (f" path={os.fsdecode(name)}" if name else ""))
+    message = error.strerror or str(error)
+    facts = {"path": str(error.filename)} if error.filename is not None else {}
+    complain(" ".join([f"error: {message.lower()}", *(f"{key}={value}" for key, value in facts.items())]))
     if as_json:
-        facts = {"path": os.fsdecode(name)} if name else {}
         emit({"error": type(error).__name__, "message": message, "facts": facts}, sys.stderr)
 
 

@@ -66,8 +66,7 @@ def _cells(parts: Sequence[Part]) -> list[tuple[str, str]]:
 
 def emit(value: Mapping[str, Any], file: TextIO | None = None) -> None:
     """Print one JSON object on one line, in ASCII without control characters."""
-    text = json.dumps(value, ensure_ascii=True, allow_nan=False)
-    (file or sys.stdout).write(text.replace("\x7f", "\\u007f") + "\n")
+    (file or sys.stdout).write(json.dumps(value, ensure_ascii=True, allow_nan=False) + "\n")
 
 
 def binary(data: bytes) -> str | dict[str, str]:

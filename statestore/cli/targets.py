@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 import typer
 
@@ -12,9 +12,9 @@ from statestore import names
 if TYPE_CHECKING:
     from statestore.store import Store
 
-__all__ = ["Json", "LogArgument", "StoreArgument", "StoreOnly", "Target", "find", "open_for"]
+__all__ = ["Json", "LogArgument", "SUFFIX", "StoreArgument", "StoreOnly", "Target", "find", "open_for"]
 
-SUFFIX = ".state"
+SUFFIX: Final = ".state"
 
 StoreOnly = Annotated[str, typer.Argument(metavar="STORE", help="A directory, or a URL such as file:///srv/state.")]
 StoreArgument = Annotated[

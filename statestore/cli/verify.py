@@ -67,7 +67,7 @@ def _verdicts(store: Store, target: Target | None) -> Iterator[tuple[str, Verdic
         try:
             yield info.name, examine(store, info.name)
         except NotFound:
-            continue  # it was deleted meanwhile
+            continue  # it was deleted meanwhile, or its creation died
         except StateStoreError as error:
             yield info.name, error
 

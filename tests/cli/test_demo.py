@@ -26,6 +26,7 @@ def test_the_demo_does_what_it_says(spawn: Run, tmp_path: Path) -> None:
     assert [record.kind for record in records] == [
         "start", "config", "message", "text", "call", "step", "result", "text", "step",
     ]  # fmt: skip
+    assert [record.header.upto for record in records if record.kind == "step"] == [3, 7]
     if facts["torn"]:
         (aside,) = facts["aside"]
         cut = (tmp_path / "demo" / aside).read_bytes()

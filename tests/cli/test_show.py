@@ -194,3 +194,15 @@ def test_two_paths_at_once_are_wrong_usage(run: Run, vectors: Path) -> None:
     ran = run("show", vectors / "session-12.state", vectors / "session-200.state")
     assert ran.status == 2
     assert "one .state file at a time" in ran.err
+
+
+def test_where_calls_share_an_id_each_result_is_told_for_the_oldest(run: Run, tmp_path: Path) -> None:
+    with LocalStore(tmp_path) as store, Sessions(store).start() as session:
+        for name in ("first", "second"):
+            session.append("call", json.dumps({"name": name}).encode(), id="same", step="s1")
+        session.append("step", b"{}", id="s1", upto=1)
+        session.append("result", b"one", for_="same")
+        session.append("result", b"two", for_="same")
+        told = run("show", tmp_path, session.id).out
+    assert "for 2 first: one" in told
+    assert "for 3 second: two" in told

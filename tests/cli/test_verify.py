@@ -81,3 +81,11 @@ def test_verify_of_a_log_or_a_store_that_is_not_there_fails(run: Run, vectors: P
     for target in ([vectors, "nope"], [vectors / "nope.state"], [vectors / "nope"]):
         assert run("verify", *target).status == 1
     assert run("verify").status == 2
+
+
+def test_an_empty_file_is_a_creation_that_died_and_no_log(run: Run, vectors: Path) -> None:
+    (vectors / "empty.state").touch()
+    ran = run("verify", vectors, "--json")
+    assert ran.status == 0
+    assert [row["log"] for row in ran.lines] == ["session-12", "session-200", "session-2000"]
+    assert run("verify", vectors, "empty").status == 1
