@@ -18,7 +18,7 @@ from statestore.conformance.case import Case, NotRun
 from statestore.conformance.check import Failure
 from statestore.store import Store
 
-__all__ = ["Process", "forked", "process", "together"]
+__all__ = ["Process", "forked", "process", "together", "watched"]
 
 _T = TypeVar("_T")
 _START = "from statestore.conformance.others import _main; _main()"
@@ -59,6 +59,31 @@ def together(count: int, work: Callable[[int], _T], *, seconds: float = 120) -> 
         what = str(told) if isinstance(told, Failure) else f"{type(told).__name__}: {told}"
         raise Failure(f"in one of {count} threads: {what}") from told
     return cast("list[_T]", results)
+
+
+def watched(write: Callable[[], object], *looks: Callable[[], object]) -> None:
+    """Call `write` once in a thread, and meanwhile each of `looks` again and again in one of its own.
+
+    Every look is taken once more when all is written.
+
+    Raises:
+        Failure: one of them raised, or does not come to an end.
+    """
+    done = threading.Event()
+
+    def work(number: int) -> None:
+        if number == len(looks):
+            try:
+                write()
+            finally:
+                done.set()
+            return
+        last = False
+        while not last:
+            last = done.is_set()
+            looks[number]()
+
+    together(len(looks) + 1, work)
 
 
 def forked(work: Callable[[], object]) -> None:

@@ -31,6 +31,7 @@ AREAS: Final = (
     "cuts",
     "closing",
     "races",
+    "handovers",
     "processes",
     "durability",
     "golden",

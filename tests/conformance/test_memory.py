@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from statestore.conformance import Harness, conformance
+from statestore.conformance import LEVELS, Harness, conformance, run
 from statestore_memory import MemoryStore
 from statestore_memory._store import _lock, _Space, _spaces
 
@@ -23,7 +23,13 @@ def harness(place: Path) -> Harness:
         raw_read=lambda log: bytes(_spaces[str(place)].logs[log].data),
         raw_write=lambda log, data: put(str(place), log, data),
         crash=lambda store: None,
+        requests=lambda: 0,  # there is nobody to ask
     )
 
 
 test_the_memory_store = conformance(harness)
+
+
+def test_the_memory_store_earns_the_highest_level() -> None:
+    report = run(harness, sample=0.02)
+    assert report.level == LEVELS[-1], report.to_text()

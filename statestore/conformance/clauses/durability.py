@@ -174,18 +174,6 @@ def a_deletion_survives_the_loss_of_power(case: Case) -> None:
     case.holds("kept", b"two", store)
 
 
-@clause("durable", capability="durable", needs=("reopen", "lose_power"))
-def a_repeated_append_is_as_durable_as_a_fresh_one(case: Case) -> None:
-    """A record that was found to be there already is gone with the power, since it was found and not made safe."""
-    store = case.other()
-    start = case.put("log", b"one", store=store)
-    store.append("log", b"two", at=start)
-    again = case.other()
-    again.append("log", b"two", at=start)
-    case.lose_power()
-    case.holds("log", b"onetwo", case.other())
-
-
 @clause("durable", capability="flushes", needs=("reopen", "lose_power"))
 def a_flushed_log_survives_the_loss_of_power(case: Case) -> None:
     """The power goes, and with it a session that somebody took care to make safe."""

@@ -8,7 +8,7 @@ from statestore.conformance.registry import clause
 from statestore.errors import Conflict
 from statestore.store import Tail
 
-_QUOTING = b'{"n":4,"kind":"result","id":"5bd1e995c0ffee03","time":"2026-09-28T12:00:02Z","len":88}\n'
+_QUOTING = b'{"n":4,"kind":"result","id":"5bd1e995c0ffee03","time":"2026-09-28T12:00:02Z","len":89}\n'
 _QUOTED = b'{"n":1,"kind":"config","id":"5bd1e995c0ffee00","time":"2026-09-28T12:00:00Z","len":2}\n{}\n\n'
 # Whole sessions, record by record: a header line, a body of `len` bytes, a newline.
 RECORDS = (
@@ -93,3 +93,19 @@ def a_torn_log_put_under_the_store_is_told_as_it_is(case: Case) -> None:
         case.holds("torn", torn[:whole])
         case.store.append("torn", RECORDS[4], at=case.store.tail("torn"))
         case.holds("torn", GOLDEN)
+
+
+@clause("durable", capability="durable", needs=("reopen", "lose_power", "raw_write"))
+def a_repeated_append_is_as_durable_as_a_fresh_one(case: Case) -> None:
+    """A record that was found to be there already is gone with the power, since it was found and not made safe."""
+    store = case.other()
+    start = case.put("log", b"one", store=store)
+    store.append("log", b"two", at=start)
+    again = case.other()
+    again.append("log", b"two", at=start)
+    # What a writer left that died before it made its bytes durable.
+    case.raw_write("left", b"onetwo")
+    again.append("left", b"two", at=Tail(3, again.tail("left").run))
+    case.lose_power()
+    case.holds("log", b"onetwo", case.other())
+    case.holds("left", b"onetwo", case.other())

@@ -164,7 +164,7 @@ def random_operations_agree_with_the_model(case: Case) -> None:
     try:
         from hypothesis import HealthCheck, Phase, Verbosity, settings
         from hypothesis import strategies as st
-        from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
+        from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
     except ImportError as error:
         raise NotRun("hypothesis is missing") from error
 
@@ -172,6 +172,7 @@ def random_operations_agree_with_the_model(case: Case) -> None:
     number = st.integers(0, _HANDLES - 1)
     bodies = st.one_of(st.sampled_from([b"x", b"xx", b"\n", b"\r\n", b"\x00"]), st.binary(min_size=1, max_size=12))
     offsets = st.integers(0, 30)
+    seldom = st.sampled_from([False, False, False, True])
     places = iter(range(1 << 30))
 
     class Machine(RuleBasedStateMachine):
@@ -185,6 +186,22 @@ def random_operations_agree_with_the_model(case: Case) -> None:
 
         def handle(self, n: int) -> Store:
             return self.oracle.handles[n % len(self.oracle.handles)]
+
+        def there(self, log: str) -> str:
+            """Return a log that is there, if there is one: of one that is not, there is little to find out."""
+            return self.near(log, [name for name in _LOGS if name in self.oracle.logs])
+
+        def free(self, log: str) -> str:
+            """Return a log that is not there, if there is one."""
+            return self.near(log, [name for name in _LOGS if name not in self.oracle.logs])
+
+        def near(self, log: str, some: list[str]) -> str:
+            return some[_LOGS.index(log) % len(some)] if some and log not in some else log
+
+        @initialize(some=st.lists(bodies, min_size=2, max_size=6))
+        def plant(self, some: list[bytes]) -> None:
+            for place, data in enumerate(some):
+                self.append(0, _LOGS[place % 3], data)
 
         @rule(n=number, log=logs, data=bodies)
         def append(self, n: int, log: str, data: bytes) -> None:
@@ -201,9 +218,10 @@ def random_operations_agree_with_the_model(case: Case) -> None:
             log, data, at = self.oracle.sent[which % len(self.oracle.sent)]
             self.oracle.append(self.handle(n), log, data, at)
 
-        @rule(n=number, source=logs, to=logs, stop=st.none() | st.integers(1, 30))
-        def copy(self, n: int, source: str, to: str, stop: int | None) -> None:
-            self.oracle.copy(self.handle(n), source, to, stop)
+        @rule(n=number, source=logs, to=logs, stop=st.none() | st.integers(1, 30), as_is=seldom)
+        def copy(self, n: int, source: str, to: str, stop: int | None, as_is: bool) -> None:
+            names = (source, to) if as_is else (self.there(source), self.free(to))
+            self.oracle.copy(self.handle(n), *names, stop)
 
         @precondition(lambda self: self.oracle.can.deletes)
         @rule(n=number, log=logs, at=st.sampled_from(["any", "tail", "old"]), which=st.integers(0, 1000))
@@ -214,10 +232,12 @@ def random_operations_agree_with_the_model(case: Case) -> None:
             self.oracle.delete(self.handle(n), log, tail)
 
         @precondition(lambda self: self.oracle.can.cuts)
-        @rule(n=number, log=logs, size=offsets, away=st.sampled_from([0, 0, 0, 1]))
-        def cut(self, n: int, log: str, size: int, away: int) -> None:
+        @rule(n=number, log=logs, size=offsets, away=seldom, all_of_it=seldom)
+        def cut(self, n: int, log: str, size: int, away: bool, all_of_it: bool) -> None:
+            log = self.there(log)
             tail = self.oracle.tail(log)
             if tail.size:
+                size = 0 if all_of_it else 1 + size % tail.size
                 self.oracle.cut(self.handle(n), log, size, Tail(tail.size + away, tail.run))
 
         @rule(n=number, log=logs, start=offsets, stop=st.none() | offsets)
@@ -238,7 +258,7 @@ def random_operations_agree_with_the_model(case: Case) -> None:
                 store.close()
 
     profile: Any = settings(
-        max_examples=case.sized(80, 8),
+        max_examples=case.sized(120, 10),
         stateful_step_count=30,
         deadline=None,
         database=None,

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import time
-from threading import Event
 
 from statestore.conformance.case import Case
 from statestore.conformance.check import equal, refused, that
 from statestore.conformance.clauses.races import one_each, win
-from statestore.conformance.others import Talk, forked, process, together
+from statestore.conformance.others import Talk, forked, process, watched
 from statestore.conformance.registry import clause
 from statestore.errors import Conflict, Held, StateStoreError
 from statestore.store import NEW, Store, Tail
@@ -284,23 +283,15 @@ def a_fork_amid_work_leaves_no_lock_behind(case: Case) -> None:
     theirs = "theirs" if case.store.capabilities.shared else "log"
     for log in {"log", theirs}:
         case.put(log, b"begin\n")
-    done = Event()
 
     def child() -> None:
         signal.alarm(60)  # a child that hangs dies of it
         win(case.store, theirs, b"child")
 
-    def work(number: int) -> None:
-        if number == 0:
-            try:
-                for _ in range(case.sized(15, 3)):
-                    forked(child)
-            finally:
-                done.set()
-            return
-        while not done.is_set():
-            win(case.store, "log", b"x")
+    def fork() -> None:
+        for _ in range(case.sized(15, 3)):
+            forked(child)
 
-    together(4, work)
+    watched(fork, *[lambda: win(case.store, "log", b"x")] * 3)
     size = case.store.tail("log").size
     equal(case.store.read("log"), b"begin\n" + b"x" * (size - 6), "the log that threads wrote during forks")

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
+from functools import partial
 
 from statestore.conformance.case import Case
-from statestore.conformance.check import Failure, equal, refused, that
-from statestore.conformance.others import together
+from statestore.conformance.check import Failure, equal, that
+from statestore.conformance.others import together, watched
 from statestore.conformance.registry import clause
-from statestore.errors import Closed, Conflict, Exists, Held, NotFound
+from statestore.errors import Conflict, Exists, Held, NotFound
 from statestore.store import NEW, Store, Tail
 
-_MANY = 6
-_Kept = list[tuple[bytes, Tail]]
+MANY = 6
+"""How many race for one thing."""
+
+Kept = list[tuple[bytes, Tail]]
 
 
 def win(store: Store, log: str, data: bytes) -> Tail:
@@ -47,7 +51,7 @@ def _race(case: Case, stores: list[Store]) -> None:
         mine = [b"%d:%d:%s\n" % (number, turn, b"x" * (number * turn % 50)) for turn in range(rounds)]
         return [(data, win(store, "log", data)) for data in mine]
 
-    acknowledged = [each for some in together(_MANY, work) for each in some]
+    acknowledged = [each for some in together(MANY, work) for each in some]
     one_each(case, "log", b"begin\n", acknowledged)
 
 
@@ -60,13 +64,13 @@ def threads_win_each_position_once(case: Case) -> None:
 @clause("concurrent", needs=("reopen",))
 def store_objects_win_each_position_once(case: Case) -> None:
     """Two workers write one session, and a record is lost or stands in another's place."""
-    _race(case, [case.other() for _ in range(_MANY)])
+    _race(case, [case.other() for _ in range(MANY)])
 
 
 @clause("concurrent", needs=("reopen",))
 def one_position_has_one_winner(case: Case) -> None:
     """Both of two workers are told that their next step counts, and both take it."""
-    stores = [case.other() for _ in range(_MANY)]
+    stores = [case.other() for _ in range(MANY)]
     tail = case.put("log", b"begin\n")
     for turn in range(case.sized(40, 5)):
 
@@ -76,9 +80,9 @@ def one_position_has_one_winner(case: Case) -> None:
             except Conflict as conflict:
                 return conflict
 
-        results = together(_MANY, work)
+        results = together(MANY, work)
         winners = [(number, each) for number, each in enumerate(results) if isinstance(each, Tail)]
-        equal(len(winners), 1, f"the number of winners of {_MANY} appends at {tail}")
+        equal(len(winners), 1, f"the number of winners of {MANY} appends at {tail}")
         number, after = winners[0]
         equal(case.store.read("log", tail.size), b"%d:%d\n" % (number, turn), "the bytes at the position")
         losers = {each.found for each in results if isinstance(each, Conflict)}
@@ -89,7 +93,7 @@ def one_position_has_one_winner(case: Case) -> None:
 @clause("concurrent", needs=("reopen",))
 def a_creation_has_one_winner(case: Case) -> None:
     """Two workers both begin the session, and one of them writes into a log that is gone."""
-    stores = [case.other() for _ in range(_MANY)]
+    stores = [case.other() for _ in range(MANY)]
     for turn in range(case.sized(40, 5)):
         log = f"log/{turn}"
 
@@ -101,8 +105,8 @@ def a_creation_has_one_winner(case: Case) -> None:
                 return False
             return True
 
-        results = together(_MANY, work)
-        equal(results.count(True), 1, f"the number of winners of {_MANY} creations of {log!r}")
+        results = together(MANY, work)
+        equal(results.count(True), 1, f"the number of winners of {MANY} creations of {log!r}")
         case.holds(log, b"mine:%d" % results.index(True))
     equal(len(case.names("log/")), case.sized(40, 5), "the number of logs listed")
 
@@ -110,10 +114,10 @@ def a_creation_has_one_winner(case: Case) -> None:
 @clause("concurrent", needs=("reopen",))
 def equal_creations_at_once_are_one_log(case: Case) -> None:
     """A request that was sent twice begins a session twice, or fails."""
-    stores = [case.other() for _ in range(_MANY)]
+    stores = [case.other() for _ in range(MANY)]
     for turn in range(case.sized(20, 3)):
         log = f"log-{turn}"
-        tails = together(_MANY, lambda number, log=log: stores[number].append(log, b"same", at=NEW))  # type: ignore[misc]
+        tails = together(MANY, lambda number, log=log: stores[number].append(log, b"same", at=NEW))  # type: ignore[misc]
         equal(set(tails), {case.store.tail(log)}, "the tails of equal creations")
         case.holds(log, b"same")
 
@@ -188,24 +192,19 @@ def a_copy_of_a_growing_log_is_a_beginning_of_it(case: Case) -> None:
     tail = case.put("log", b"0000:begin\n")
     record = b"%04d:" + b"x" * 3000 + b"\n"
     other = case.other()
-    done = threading.Event()
     copies: list[tuple[int, str]] = []
 
-    def work(number: int) -> None:
+    def write() -> None:
         nonlocal tail
-        if number == 0:
-            try:
-                for turn in range(case.sized(60, 10)):
-                    tail = case.store.append("log", record % turn, at=tail)
-            finally:
-                done.set()
-            return
-        while not done.is_set() or not copies:
-            least, name = tail.size, f"copy-{len(copies)}"
-            other.copy("log", name)
-            copies.append((least, name))
+        for turn in range(case.sized(60, 10)):
+            tail = case.store.append("log", record % turn, at=tail)
 
-    together(2, work)
+    def look() -> None:
+        least, name = tail.size, f"copy-{len(copies)}"
+        other.copy("log", name)
+        copies.append((least, name))
+
+    watched(write, look)
     whole = case.store.read("log")
     ends = {11 + turn * len(record % 0) for turn in range(case.sized(60, 10) + 1)}
     for least, name in copies:
@@ -221,25 +220,19 @@ def a_reader_of_a_growing_log_sees_a_beginning_of_it(case: Case) -> None:
     """Somebody who watches a session at work sees bytes that are never in it."""
     tail = case.put("log", b"begin\n")
     other = case.other()
-    done = threading.Event()
     seen: list[tuple[int, bytes]] = []
 
-    def work(number: int) -> None:
+    def write() -> None:
         nonlocal tail
-        if number == 0:
-            try:
-                for turn in range(case.sized(80, 10)):
-                    tail = case.store.append("log", b"%d:" % turn + b"y" * (turn * 97 % 5000) + b"\n", at=tail)
-            finally:
-                done.set()
-            return
-        store = other if number == 1 else case.store
-        while not done.is_set() or not seen:
-            least = tail.size
-            seen.append((least, store.read("log")))
-            that(store.tail("log").size >= least, "a tail lies before what was acknowledged")
+        for turn in range(case.sized(80, 10)):
+            tail = case.store.append("log", b"%d:" % turn + b"y" * (turn * 97 % 5000) + b"\n", at=tail)
 
-    together(3, work)
+    def look(store: Store) -> None:
+        least = tail.size
+        seen.append((least, store.read("log")))
+        that(store.tail("log").size >= least, "a tail lies before what was acknowledged")
+
+    watched(write, partial(look, other), partial(look, case.store))
     whole = case.store.read("log")
     for least, got in seen:
         equal(got, whole[: len(got)], "a read while the log grew")
@@ -251,25 +244,23 @@ def a_tail_is_never_ahead_of_its_bytes(case: Case) -> None:
     """A summary is taken to be fresh although the newest records were not there to be read."""
     tail = case.put("log", b"begin\n")
     other = case.other()
-    done = threading.Event()
 
-    def work(number: int) -> None:
+    def write() -> None:
         nonlocal tail
-        if number == 0:
-            try:
-                for turn in range(case.sized(80, 10)):
-                    tail = case.store.append("log", b"%d" % turn * 500, at=tail)
-            finally:
-                done.set()
-            return
-        store = other if number == 1 else case.store
-        last = False
-        while not last:
-            last = done.is_set()  # one more look when all is written
-            for size in (store.tail("log").size, next(store.list("log", tails=True)).tail.size):  # type: ignore[union-attr]
-                that(len(store.read("log", 0, size)) == size, f"a tail says {size}, but fewer bytes can be read")
+        for turn in range(case.sized(80, 10)):
+            tail = case.store.append("log", b"%d" % turn * 500, at=tail)
 
-    together(3, work)
+    def look(store: Store) -> None:
+        # One at a time: what the second waits for may be what the first was ahead of.
+        asks: list[Callable[[], Tail | None]] = [
+            lambda: store.tail("log"),
+            lambda: next(store.list("log", tails=True)).tail,
+        ]
+        for ask in asks:
+            size = (ask() or NEW).size
+            that(len(store.read("log", 0, size)) == size > 0, f"a tail says {size}, but fewer bytes can be read")
+
+    watched(write, partial(look, other), partial(look, case.store))
 
 
 @clause("concurrent", capability="deletes", needs=("reopen",))
@@ -344,27 +335,20 @@ def a_listing_during_creations_misses_no_earlier_log(case: Case) -> None:
     """A session is missing from the list because others were begun while it was read."""
     other = case.other()
     made: list[str] = []
-    done = threading.Event()
 
-    def work(number: int) -> None:
-        if number == 0:
-            try:
-                for turn in range(case.sized(120, 20)):
-                    name = f"{turn * 7919 % 1000:03}/{turn}"
-                    case.put(name, b"x")
-                    made.append(name)
-            finally:
-                done.set()
-            return
-        last = False
-        while not last:
-            last = done.is_set()  # one more look when all is written
-            before = set(made)
-            got = case.names(store=other)
-            equal(before - set(got), set(), "logs acknowledged before a listing and missing from it")
-            equal(got, sorted(set(got)), "a listing during creations, in order and each once")
+    def write() -> None:
+        for turn in range(case.sized(120, 20)):
+            name = f"{turn * 7919 % 1000:03}/{turn}"
+            case.put(name, b"x")
+            made.append(name)
 
-    together(2, work)
+    def look() -> None:
+        before = set(made)
+        got = case.names(store=other)
+        equal(before - set(got), set(), "logs acknowledged before a listing and missing from it")
+        equal(got, sorted(set(got)), "a listing during creations, in order and each once")
+
+    watched(write, look)
 
 
 @clause("concurrent", needs=("reopen",))
@@ -373,29 +357,19 @@ def a_listing_during_appends_shows_every_log(case: Case) -> None:
     other = case.other()
     names = [f"log-{number}" for number in range(5)]
     tails = {name: case.put(name, b"begin") for name in names}
-    done = threading.Event()
 
-    def work(number: int) -> None:
-        if number == 0:
-            try:
-                for turn in range(case.sized(100, 10)):
-                    name = names[turn % 5]
-                    tails[name] = case.store.append(name, b"%d" % turn, at=tails[name])
-            finally:
-                done.set()
-            return
-        last = False
-        while not last:
-            last = done.is_set()  # one more look when all is written
-            equal(case.names(store=other), names, "a listing during appends")
+    def write() -> None:
+        for turn in range(case.sized(100, 10)):
+            name = names[turn % 5]
+            tails[name] = case.store.append(name, b"%d" % turn, at=tails[name])
 
-    together(2, work)
+    watched(write, lambda: equal(case.names(store=other), names, "a listing during appends"))
 
 
 @clause("concurrent", capability="holds", needs=("reopen",))
 def a_hold_has_one_winner(case: Case) -> None:
     """Two workers hold one session at the same time."""
-    stores = [case.other() for _ in range(_MANY)]
+    stores = [case.other() for _ in range(MANY)]
     case.put("log", b"begin")
     inside = 0
     most = 0
@@ -418,95 +392,6 @@ def a_hold_has_one_winner(case: Case) -> None:
                 continue
         return won
 
-    won = together(_MANY, work)
+    won = together(MANY, work)
     that(sum(won) > 0, "nobody could hold the log")
     equal(most, 1, "the largest number of holders at one time")
-
-
-@clause("concurrent", needs=("reopen",))
-def threads_on_logs_of_their_own_do_not_meet(case: Case) -> None:
-    """A busy server mixes up the sessions that it serves at the same time."""
-
-    def work(number: int) -> bytes:
-        log, tail, whole = f"log-{number}", NEW, b""
-        for turn in range(case.sized(30, 5)):
-            data = b"%d:%d\n" % (number, turn)
-            tail = case.store.append(log, data, at=tail)
-            whole += data
-            equal(case.store.read(log), whole, f"read({log!r}) while others write theirs")
-        return whole
-
-    for number, whole in enumerate(together(_MANY, work)):
-        case.holds(f"log-{number}", whole, case.other())
-
-
-@clause("concurrent", needs=("reopen",))
-def a_store_that_is_closed_under_its_users_loses_nothing(case: Case) -> None:
-    """A program that shuts down while it writes loses a record that it was told is kept."""
-    for turn in range(case.sized(10, 2)):
-        other = case.other()
-        log = f"log-{turn}"
-        case.put(log, b"begin\n")
-        begun = threading.Semaphore(0)
-
-        def work(number: int, store: Store = other, log: str = log, begun: threading.Semaphore = begun) -> _Kept:
-            kept: _Kept = []
-            if number == 3:
-                for _ in range(6):
-                    begun.acquire(timeout=60)
-                store.close()
-                return kept
-            try:
-                for step in range(1000):
-                    data = b"%d:%d\n" % (number, step)
-                    kept.append((data, win(store, log, data)))
-                    begun.release()
-            except Closed:
-                return kept
-            finally:
-                begun.release(10)
-            raise Failure("a store goes on after it was closed")
-
-        acknowledged = [each for some in together(4, work) for each in some]
-        one_each(case, log, b"begin\n", acknowledged)
-
-
-@clause("concurrent", needs=("reopen",))
-def a_writer_that_was_overtaken_is_refused(case: Case) -> None:
-    """A worker that slept while another took over wakes up and writes into the other's session."""
-    sleeper = case.other()
-    start = case.put("log", b"one", store=sleeper)
-    tail = case.store.append("log", b"two", at=start)
-    error = refused(Conflict, sleeper.append, "log", b"stale", at=start)
-    equal(error.found, tail, "the tail that the sleeper is told")
-    case.holds("log", b"onetwo")
-    case.holds("log", b"onetwo", sleeper)
-    equal(sleeper.append("log", b"three", at=error.found).size, 11, "the tail of an append where it was told")
-    case.holds("log", b"onetwothree")
-
-
-@clause("concurrent", capability="runs", also=("deletes",), needs=("reopen",))
-def a_writer_that_slept_through_a_deletion_is_refused(case: Case) -> None:
-    """A worker wakes up and writes into the session that was made under its old session's id."""
-    sleeper = case.other()
-    start = case.put("log", b"one", store=sleeper)
-    case.store.delete("log")
-    refused(NotFound, sleeper.append, "log", b"stale", at=start)
-    case.put("log", b"one")
-    refused(Conflict, sleeper.append, "log", b"stale", at=start)
-    equal(sleeper.tail("log"), case.store.tail("log"), "the tail as the sleeper sees it")
-    case.holds("log", b"one")
-    case.holds("log", b"one", sleeper)
-
-
-@clause("concurrent", needs=("reopen",))
-def a_lost_answer_is_healed_by_another_store_object(case: Case) -> None:
-    """A worker that is restarted after a lost answer writes its record a second time."""
-    start = case.put("log", b"one")
-    tail = case.store.append("log", b"two", at=start)
-    other = case.other()
-    equal(other.append("log", b"two", at=start), tail, "the same append from another store object")
-    end = other.append("log", b"three", at=tail)
-    equal(case.store.append("log", b"two", at=start), tail, "the same append after another store object's")
-    equal(case.other().append("log", b"three", at=tail), end, "the last append from a third store object")
-    case.holds("log", b"onetwothree")
