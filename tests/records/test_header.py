@@ -344,6 +344,7 @@ def test_what_other_readers_take_for_the_end_of_a_line_is_only_text(character: s
     data = encode(Header(n=1, kind=f"a{character}b", via=character), character.encode("utf-8", "surrogatepass"))
     (record,) = scan(data)
     assert (record.kind, record.header.via) == (read_back(f"a{character}b"), read_back(character))
+    assert (f"\\u{ord(character):04x}".encode() in record.line) == (character in "\u2028\u2029\v\x1c\x00")
 
 
 # Sizes
