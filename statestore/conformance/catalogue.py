@@ -16,7 +16,7 @@ def catalogue() -> str:
     lines = [
         "# The clauses",
         "",
-        "<!-- Made by `statestore.conformance.catalogue`; a test compares it with the registry. -->",
+        "<!-- Made by `statestore.conformance.catalogue()`; a test compares it with the registry. -->",
         "",
         f"{len(every)} clauses: {per_level}.",
         "A clause is one promise of a store; its sentence says who is hurt by a store that breaks it. *Needs* are",
