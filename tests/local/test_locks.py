@@ -300,6 +300,10 @@ def test_a_log_made_again_is_another_run(store: LocalStore, root: Path) -> None:
     with pytest.raises(Conflict) as caught:
         store.append("a", b"2", at=tail)
     assert caught.value.found == again != tail
+    later = other.append("a", b"2", at=again)
+    with pytest.raises(Conflict) as caught:  # the bytes are there, but in another run
+        store.append("a", b"2", at=tail)
+    assert caught.value.found == later
     with pytest.raises(Conflict):
         store.delete("a", at=tail)
     with pytest.raises(Conflict):
@@ -348,8 +352,10 @@ def test_a_hold_goes_over_to_the_file_that_another_program_put_there(root: Path)
     store, other = LocalStore(root, sync="always"), LocalStore(root)
     store.append("a", b"123", at=NEW)
     with store.hold("a"):
+        before = len(os.listdir("/proc/self/fd"))
         replace_by_a_copy(root / "a.state")
         store.append("a", b"4", at=store.tail("a"))
+        assert len(os.listdir("/proc/self/fd")) == before
         with pytest.raises(Held):
             other.append("a", b"5", at=other.tail("a"))
         assert (root / "a.state").read_bytes() == b"1234"
@@ -460,9 +466,11 @@ def test_threads_over_more_logs_than_a_store_keeps_open_disturb_no_one(store: Lo
 
 def test_a_closed_store_refuses_everything_and_holds_nothing(store: LocalStore, root: Path) -> None:
     tail = store.append("a", b"12", at=NEW)
+    store.append("long", bytes(3 << 20), at=NEW)
     hold = store.hold("a")
     hold.__enter__()
-    stream = store.stream("a")
+    stream, begun = store.stream("a"), store.stream("long")
+    next(begun)
     store.close()
     store.close()
     assert LocalStore(root).append("a", b"3", at=tail).size == 3
@@ -472,6 +480,7 @@ def test_a_closed_store_refuses_everything_and_holds_nothing(store: LocalStore, 
         lambda: store.tail("a"),
         lambda: store.stream("a"),
         lambda: next(stream),
+        lambda: next(begun),
         lambda: store.list(),
         lambda: store.copy("a", "b"),
         lambda: store.delete("a"),
@@ -540,9 +549,9 @@ hold.__enter__()
 store.append("a", b"1", at=NEW)
 child = os.fork()
 if child == 0:
+    print(os.getpid(), flush=True)
     sys.stdin.read()
     os._exit(0)
-print(child, flush=True)
 os.kill(os.getpid(), 9)
 """
     command = [sys.executable, "-c", program, str(root)]
