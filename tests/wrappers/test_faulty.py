@@ -333,6 +333,39 @@ def test_a_paused_writer_waits_while_others_go_ahead_and_is_then_refused(request
     assert store.append("log", b"!", at=results[0].found).size == 7
 
 
+def test_each_planned_pause_waits_for_its_own_end():
+    store = Faulty(MemoryStore(), plan={1: "paused", 2: "paused"})
+    for log in "ab":
+        thread, results = in_thread(lambda log=log: store.append(log, b"x", at=NEW))
+        store.wait_paused()
+        assert (results, list(store.inner.list(log))) == ([], [])
+        store.resume()
+        thread.join(60)
+        assert results == [store.inner.tail(log)]
+
+
+def test_a_pause_that_is_over_is_not_taken_for_the_next_one():
+    store = Faulty(MemoryStore())
+    with store.paused("append"):
+        thread, _ = in_thread(lambda: store.append("a", b"x", at=NEW))
+        store.wait_paused()
+    thread.join(60)
+    with store.paused("append"), pytest.raises(TimeoutError):
+        store.wait_paused(0)
+
+
+def test_a_writer_whose_process_dies_while_it_is_paused_writes_nothing(tmp_path):
+    store = local(tmp_path, plan={1: "paused", 2: "torn"})
+    thread, results = in_thread(lambda: store.append("paused", b"x", at=NEW))
+    store.wait_paused()
+    with pytest.raises(Unavailable, match="died in an append"):
+        store.append("torn", b"1234", at=NEW)
+    store.resume()
+    thread.join(60)
+    assert "has died" in str(results[0])
+    assert [row.name for row in store.inner.list()] == ["torn"]
+
+
 def test_nothing_is_paused_but_what_was_named():
     store = Faulty(MemoryStore())
     with store.paused("append", "delete"):
