@@ -87,6 +87,9 @@ class Scan:
             size = len(buffer)
             find = buffer.find
             while number < before and (newline := find(b"\n", at)) >= 0:
+                if newline - at > MAX_HEADER:
+                    self.end, self.number = begin + at, number
+                    raise self._corrupt(_LONG_HEADER)
                 line = buffer[at:newline]
                 try:
                     header = decode_header(line)
@@ -95,7 +98,7 @@ class Scan:
                     raise self._corrupt(str(error)) from error
                 body = newline + 1
                 stop = body + header.len
-                if stop >= size or newline - at > MAX_HEADER or buffer[stop] != _NEWLINE:
+                if stop >= size or buffer[stop] != _NEWLINE:
                     break
                 number += 1
                 if number > first:
@@ -110,8 +113,6 @@ class Scan:
                 want = self._chunk + MAX_HEADER
                 continue
             self.end, self.number = begin + at, number
-            if newline - at > MAX_HEADER:
-                raise self._corrupt(_LONG_HEADER)
             if stop < size:
                 self._end_at_wrong_byte(begin + stop)
                 return
@@ -133,6 +134,8 @@ class Scan:
                 self._end_at_wrong_byte(begin + stop)
                 return
             data = self._body(line, begin + at, begin + stop + 1) if wanted else b""
+            if data is None:
+                continue
             self.end, self.number = begin + stop + 1, number + 1
             if number >= first:
                 yield Record(line, data, begin + at, header)
@@ -149,12 +152,14 @@ class Scan:
         for _ in self:
             raise AssertionError("a scan that skips gives nothing")
 
-    def _body(self, line: bytes, start: int, stop: int) -> bytes:
-        """Return the body of the record that lies in ``[start, stop)`` and has this header line."""
+    def _body(self, line: bytes, start: int, stop: int) -> bytes | None:
+        """Return the body of the record that lies in ``[start, stop)``; None where another one lies there by now.
+
+        What was not acknowledged may be replaced while it is read: then it is judged anew.
+        """
         raw = self._fetch(start, stop)
-        if len(raw) < stop - start or not raw.startswith(line + b"\n") or raw[-1] != _NEWLINE:
-            raise self._corrupt("the log was replaced while it was read, so read it anew")
-        return raw[len(line) + 1 : -1]
+        whole = len(raw) == stop - start and raw.startswith(line + b"\n") and raw[-1] == _NEWLINE
+        return raw[len(line) + 1 : -1] if whole else None
 
     def _corrupt(self, why: str, **facts: int) -> Corrupt:
         return Corrupt(

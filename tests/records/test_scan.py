@@ -431,4 +431,4 @@ def test_a_large_record_is_never_put_together_from_two_logs() -> None:
         except Corrupt:
             continue
         for record in found:
-            assert record.raw in (one, other), "a record is whole and of one log"
+            assert record.raw in (one, other, shorter), "a record is whole and of one log"
