@@ -191,20 +191,18 @@ class Handles:
         return status if handle.is_at(status) else None
 
     def _open(self, handle: Handle, *, make: bool) -> None:
-        place = handle.place
+        handle.bind(self._descriptor(handle.place, make=make))
+
+    def _descriptor(self, place: Place, *, make: bool) -> int:
         try:
-            fd = _forks.adopt(lambda: open_log(place, os.O_RDWR | os.O_APPEND, make=make)[0])
+            return _forks.adopt(lambda: open_log(place, os.O_RDWR | os.O_APPEND, make=make)[0])
         except FileNotFoundError:
             raise NotFound("no such log", log=place.log) from None
-        handle.bind(fd)
 
     def _hold_again(self, handle: Handle, *, make: bool) -> None:
         """Another program replaced or removed the file of a log that we hold: hold what is there now."""
         place = handle.place
-        try:
-            fd = _forks.adopt(lambda: open_log(place, os.O_RDWR | os.O_APPEND, make=make)[0])
-        except FileNotFoundError:
-            raise NotFound("this log was removed while it was held", log=place.log) from None
+        fd = self._descriptor(place, make=make)
         try:
             _locks.lock(fd, place, 0.0)
             note = _locks.post(place, handle.holder or _locks.myself())

@@ -4,23 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
-from itertools import chain
+from contextlib import AbstractContextManager, contextmanager
 from time import monotonic
 from typing import Final
 
 from statestore import names
 from statestore.errors import Conflict, Exists, NotFound, Unavailable
-from statestore.store import (
-    Capabilities,
-    Holder,
-    LogInfo,
-    Store,
-    Tail,
-    check_data,
-    check_range,
-    check_stop,
-)
+from statestore.store import Capabilities, Holder, LogInfo, Store, Tail, check_data, check_range, check_stop
 from statestore_local import _copy, _forks, _locks, _sync
 from statestore_local._errors import failing, unavailable
 from statestore_local._files import (
@@ -31,7 +21,7 @@ from statestore_local._files import (
 )
 from statestore_local._handles import Handle, Handles
 from statestore_local._list import list_runs, rows
-from statestore_local._whole import keep_aside, make_whole, own_directory, reading, tail_of
+from statestore_local._whole import keep_aside, make_whole, own_directory, reading, rows_with_tails, tail_of
 
 __all__ = ["LocalStore"]
 
@@ -244,12 +234,7 @@ class LocalStore(Store):
         names.check_prefix(prefix)
         self._check_open()
         runs = list_runs(self._root, prefix, after)
-        return self._with_tails(chain.from_iterable(runs)) if tails else rows(runs)
-
-    def _with_tails(self, found: Iterator[str]) -> Iterator[LogInfo]:
-        for log in found:
-            with suppress(NotFound):  # it was deleted meanwhile, or is empty
-                yield LogInfo(log, tail_of(locate(self._root, log)))
+        return rows_with_tails(self._root, runs) if tails else rows(runs)
 
     # Changing a whole log.
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import chain
 
 from statestore.errors import NotFound, Unavailable
-from statestore.store import Tail
+from statestore.store import LogInfo, Tail
 from statestore_local import _copy, _sync
 from statestore_local._errors import failing
-from statestore_local._files import Place, directory, exclusive, open_directory, open_log, run_of, unlink
+from statestore_local._files import Place, directory, exclusive, locate, open_directory, open_log, run_of, unlink
 from statestore_local._handles import Handle
 
-__all__ = ["keep_aside", "make_whole", "own_directory", "reading", "tail_of"]
+__all__ = ["keep_aside", "make_whole", "own_directory", "reading", "rows_with_tails", "tail_of"]
 
 
 def _open(place: Place) -> tuple[int, os.stat_result]:
@@ -56,6 +57,17 @@ def tail_of(place: Place) -> Tail:
         return Tail(status.st_size, run_of(fd, status.st_ino))
     finally:
         os.close(fd)
+
+
+def rows_with_tails(root: str, runs: Iterator[list[str]]) -> Iterator[LogInfo]:
+    """Yield a listing's rows with tails, each from its opened file.
+
+    Raises:
+        Unavailable: a log cannot be opened.
+    """
+    for log in chain.from_iterable(runs):
+        with suppress(NotFound):  # it was deleted meanwhile, or is empty
+            yield LogInfo(log, tail_of(locate(root, log)))
 
 
 def make_whole(place: Place, fill: Callable[[int], None]) -> Tail | None:
