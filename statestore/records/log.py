@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from statestore import names
-from statestore.errors import Conflict, Corrupt, NotFound, Unavailable
+from statestore.errors import Conflict, Corrupt, NotFound, StateStoreError, Unavailable
 from statestore.records.record import Draft, Record, place, spell_rest
 from statestore.records.scan import NEVER, Scan
 from statestore.store import NEW, Store, Tail
@@ -229,6 +229,17 @@ class RecordLog:
                     # One try that may have had an effect is enough, whatever came of those behind it.
                     error.effect_unknown = unknown
                     raise
+            except StateStoreError as error:
+                # "Nothing was done" is true of this try alone.
+                if not unknown:
+                    raise
+                raise Unavailable(
+                    "the storage refused to say whether the records are there: look for them before adding them again",
+                    retry=True,
+                    effect_unknown=True,
+                    log=self.name,
+                    offset=end.tail.size,
+                ) from error
             else:
                 self._end = _End(tail, end.number + len(drafts))
                 return end, data

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import AbstractContextManager
 from threading import Barrier, Thread
 
 import pytest
 
-from statestore.errors import Unavailable
+from statestore.errors import Held, Unavailable
 from statestore.records import RecordLog
 from statestore.wrappers import Faulty, Step
 from statestore_memory import MemoryStore
@@ -96,3 +97,24 @@ def test_an_append_that_found_its_place_taken_after_an_uncertain_try_is_not_said
         log.append("message", b"two")
     assert store.trace[-1].number == 8
     assert not caught.value.effect_unknown
+
+
+def test_an_append_that_was_done_and_then_meets_a_holder_is_not_said_to_be_undone():
+    """The answer is lost, and before the append is repeated somebody else holds the log."""
+    space = "done-and-held"
+    other = MemoryStore(space)
+    holds: list[AbstractContextManager[None]] = []
+
+    def hold(_: float) -> None:
+        holds.append(other.hold("log"))
+        holds[-1].__enter__()
+
+    store = Faulty(MemoryStore(space), plan=[Step(2, "lost", "append"), Step(3, "slow")], sleep=hold)
+    log = RecordLog(store, "log")
+    log.append("message", b"one", expect=1)
+    with pytest.raises(Unavailable) as caught:
+        log.append("message", b"two")
+    assert [record.body for record in RecordLog(other, "log")] == [b"one", b"two"]
+    assert caught.value.effect_unknown
+    assert isinstance(caught.value.__cause__, Held)
+    holds[-1].__exit__(None, None, None)
