@@ -155,7 +155,7 @@ def _start(
 
 
 def _add_commands() -> None:
-    from statestore.cli import demo, plugins, reading, show, verify, writing
+    from statestore.cli import conform, demo, new_backend, plugins, reading, show, verify, writing
 
     for command in (
         demo.demo,
@@ -166,6 +166,8 @@ def _add_commands() -> None:
         writing.fork,
         verify.verify,
         plugins.plugins,
+        conform.conform,
+        new_backend.new_backend,
     ):
         app.command()(command)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
@@ -49,7 +50,7 @@ def find(store: str, log: str | None) -> Target:
     return Target(path.parent, names.check(path.name.removesuffix(SUFFIX)))
 
 
-def open_for(store: str | Path, *, create: bool = False) -> Store:
+def open_for(store: str | Path, *, create: bool = False, options: Mapping[str, str] | None = None) -> Store:
     """Open a store; whoever only looks must not make it where it is missing.
 
     Raises:
@@ -58,9 +59,10 @@ def open_for(store: str | Path, *, create: bool = False) -> Store:
     """
     from statestore.plugins import discover, open_store
 
+    given: dict[str, Any] = dict(options or {})
     if create:
-        return open_store(store)
+        return open_store(store, **given)
     scheme = store.partition("://")[0].lower() if isinstance(store, str) and "://" in store else "file"
     serving = (backend for plugin in discover() for backend in plugin.backends if scheme in backend.schemes)
     can_make = any("create" in backend.options.model_fields for backend in serving)
-    return open_store(store, create=False) if can_make else open_store(store)
+    return open_store(store, **({"create": False} if can_make else {}) | given)

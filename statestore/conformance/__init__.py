@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+# Its first import binds the name `clauses`, which is the function's: so it comes before.
+import statestore.conformance.clauses  # noqa: F401
 from statestore.conformance.catalogue import catalogue
 from statestore.conformance.harness import Harness
 from statestore.conformance.pytest_face import conformance

@@ -26,11 +26,13 @@ class Case:
     Args:
         harness: the place and the ways to reach it.
         sample: how much of the full size of the heavy clauses to run, from above 0 to 1.
+        seed: what random operations are drawn from; None: from what is the same in every run.
     """
 
-    def __init__(self, harness: Harness, sample: float = 1.0) -> None:
+    def __init__(self, harness: Harness, sample: float = 1.0, seed: int | None = None) -> None:
         self.harness = harness
         self.sample = sample
+        self.seed = seed
         self.trace: deque[str] = deque(maxlen=TRACE)
         self.calls = 0
         self.closed: set[int] = set()

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from statestore.conformance.harness import Harness
 from statestore.conformance.registry import LEVELS
@@ -27,7 +27,9 @@ def run_url(
     options: Mapping[str, Any] | None = None,
     *,
     levels: Collection[str] = LEVELS,
+    only: Collection[str] | None = None,
     sample: float = 1.0,
+    seed: int | None = None,
     limit: float = LIMIT,
     progress: Callable[[Result, int, int], None] | None = None,
 ) -> Report:
@@ -35,19 +37,22 @@ def run_url(
 
     Everything happens below one new folder of the store's place, each clause in a folder of its own. Logs are
     deleted again where the store can delete; what is left behind is told in ``report.remarks``. No part of the
-    harness reaches under a live store, so the clauses that need one are not run.
+    harness reaches under a live store, so the clauses that need one are not run. An interrupted run is cleaned up
+    too; what it leaves behind is then a note of the exception.
 
     Args:
         url: the store, as ``open_store`` takes it.
         options: the backend's options.
         levels: the levels to run.
+        only: the names of the clauses to run, of those levels; by default all of them.
         sample: how much of the full size of the heavy clauses to run, from above 0 to 1.
+        seed: what random operations are drawn from; by default the same ones are tried in every run.
         limit: seconds after which a clause counts as hanging.
         progress: called with each result, its number from 1, and how many there will be.
 
     Raises:
         PluginError: the store cannot be opened at all.
-        ValueError: a level or the sample is none.
+        ValueError: a level, a clause or the sample is none.
     """
     given = dict(options or {})
     open_store(url, **given).close()  # a wrong URL is one error, and not one for each clause
@@ -56,21 +61,31 @@ def run_url(
     numbers = iter(range(1, 1 << 30))
 
     def harness(_: Path) -> Iterator[Harness]:
-        place = scratch_url(url, f"{folder}/{next(numbers)}")
+        number = next(numbers)
+        place = scratch_url(url, f"{folder}/{number}")
         opener: Callable[[], Store] = partial(open_store, place, **given)
         try:
             yield Harness(open=opener, reopen=opener, spawn=opener, crash=_drop, secrets=_secrets(url, given))
         finally:
-            left.extend(_clean(opener, place))
+            left.extend(_clean(opener, number))
 
     try:
-        report = run(harness, levels=levels, sample=sample, limit=limit, progress=progress)
+        report = run(harness, levels=levels, only=only, sample=sample, seed=seed, limit=limit, progress=progress)
+    except BaseException as error:
+        for remark in _left_behind(left, folder):
+            error.add_note(remark)
+        raise
     finally:
         _remove_folder(url, folder)
+    return replace(report, remarks=_left_behind(left, folder))
+
+
+def _left_behind(left: list[str], folder: str) -> tuple[str, ...]:
     if not left:
-        return report
+        return ()
     where = "the store cannot delete, or failed to" if len(left) > 3 else ", ".join(left)
-    return replace(report, remarks=(f"{len(left)} scratch logs are left below {folder}/: {where}",))
+    logs = "1 scratch log is" if len(left) == 1 else f"{len(left)} scratch logs are"
+    return (f"{logs} left below {folder}/: {where}",)
 
 
 def scratch_url(url: str, folder: str) -> str:
@@ -96,14 +111,15 @@ def _drop(store: Store) -> None:
 
 def _secrets(url: str, options: Mapping[str, Any]) -> tuple[str, ...]:
     words = ("password", "secret", "token", "key")
-    found = [str(value) for name, value in options.items() if value and any(word in name.lower() for word in words)]
+    given = {**dict(parse_qsl(urlsplit(url).query) if "://" in url else ()), **options}
+    found = [str(value) for name, value in given.items() if value and any(word in name.lower() for word in words)]
     password = urlsplit(url).password if "://" in url else None
     if password:
         found += [password, unquote(password)]
     return tuple(found)
 
 
-def _clean(opener: Callable[[], Store], place: str) -> list[str]:
+def _clean(opener: Callable[[], Store], number: int) -> list[str]:
     """Delete all logs of a scratch place; return the names of those that could not be."""
     left = []
     try:
@@ -112,7 +128,7 @@ def _clean(opener: Callable[[], Store], place: str) -> list[str]:
                 try:
                     store.delete(row.name)
                 except StateStoreError:
-                    left.append(row.name)
+                    left.append(f"{number}/{row.name}")
     except Exception as error:  # a store under test may fail anywhere; what failed is told, not hidden
-        left.append(f"{place.rpartition('/')[2]} could not be listed ({type(error).__name__})")
+        left.append(f"{number} could not be listed ({type(error).__name__})")
     return left

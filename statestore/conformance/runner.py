@@ -16,7 +16,7 @@ from statestore.conformance import case as _case
 from statestore.conformance import check as _check
 from statestore.conformance.case import Case, NotRun
 from statestore.conformance.check import Failure
-from statestore.conformance.harness import Factory, Harness, enter
+from statestore.conformance.harness import Factory, enter
 from statestore.conformance.registry import LEVELS, Clause, clauses
 from statestore.conformance.report import Report, Result
 from statestore.store import Capabilities
@@ -33,7 +33,9 @@ def run(
     factory: Factory,
     *,
     levels: Collection[str] = LEVELS,
+    only: Collection[str] | None = None,
     sample: float = 1.0,
+    seed: int | None = None,
     limit: float = LIMIT,
     progress: Callable[[Result, int, int], None] | None = None,
 ) -> Report:
@@ -42,31 +44,40 @@ def run(
     Args:
         factory: makes a harness for an empty place; it is called once for each clause.
         levels: the levels to run; clauses of all others are reported as not run.
+        only: the names of the clauses to run, of those levels; by default all of them.
         sample: how much of the full size of the heavy clauses to run, from above 0 to 1; less than all shows in
             the report.
+        seed: what random operations are drawn from; by default the same ones are tried in every run.
         limit: seconds after which a clause counts as hanging (only in the main thread of a POSIX process).
         progress: called with each result, its number from 1, and how many there will be.
 
     Raises:
-        ValueError: a level or the sample is none, or a divergence names no clause.
+        ValueError: a level, a clause or the sample is none, or a divergence names no clause.
     """
     if not set(levels) <= set(LEVELS) or not 0 < sample <= 1:
         raise ValueError(f"levels are some of {', '.join(LEVELS)}, and a sample is above 0 and at most 1")
     every = clauses()
+    unknown = set(only or ()) - {each.name for each in every}
+    if unknown:
+        raise ValueError(f"the kit has no such clause: {', '.join(sorted(unknown))}")
     results = []
     begun = time.monotonic()
     for number, clause in enumerate(every, 1):
-        if clause.level in levels:
-            result = run_clause(clause, factory, sample=sample, limit=limit)
-        else:
+        if clause.level not in levels:
             result = Result(clause.name, "not run", f"level {clause.level} was not asked for")
+        elif only is not None and clause.name not in only:
+            result = Result(clause.name, "not run", "only other clauses were asked for")
+        else:
+            result = run_clause(clause, factory, sample=sample, seed=seed, limit=limit)
         results.append(result)
         if progress is not None:
             progress(result, number, len(every))
     return Report.of(results, sample=sample, seconds=time.monotonic() - begun)
 
 
-def run_clause(clause: Clause, factory: Factory, *, sample: float = 1.0, limit: float = LIMIT) -> Result:
+def run_clause(
+    clause: Clause, factory: Factory, *, sample: float = 1.0, seed: int | None = None, limit: float = LIMIT
+) -> Result:
     """Try one clause on a store in an empty place and return what came of it.
 
     Raises:
@@ -76,7 +87,7 @@ def run_clause(clause: Clause, factory: Factory, *, sample: float = 1.0, limit: 
     with TemporaryDirectory(prefix="statestore-conformance-", ignore_cleanup_errors=True) as place:
         try:
             with enter(factory, Path(place)) as harness:
-                status, reason, more = _try(clause, harness, sample, limit)
+                status, reason, more = _try(clause, Case(harness, sample, seed), limit)
         except _UnknownDivergence as error:
             raise ValueError(str(error)) from None
         except Exception as error:
@@ -88,11 +99,11 @@ class _UnknownDivergence(Exception):
     pass
 
 
-def _try(clause: Clause, harness: Harness, sample: float, limit: float) -> tuple[str, str, dict[str, Any]]:
+def _try(clause: Clause, case: Case, limit: float) -> tuple[str, str, dict[str, Any]]:
+    harness = case.harness
     unknown = set(harness.divergences) - {each.name for each in clauses()}
     if unknown:
         raise _UnknownDivergence(f"divergences name no clause of the kit: {', '.join(sorted(unknown))}")
-    case = Case(harness, sample)
     capabilities: Capabilities | None = None
     try:
         with _at_most(limit):

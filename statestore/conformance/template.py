@@ -8,7 +8,8 @@ from pathlib import Path
 
 __all__ = ["new_backend"]
 
-_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}\Z")
+# A scheme has two characters or more, and a distribution's name does not end in a mark.
+_NAME = re.compile(r"(?=.{2,40}\Z)[a-z][a-z0-9]*(_[a-z0-9]+)*\Z")
 _FILES = {
     "pyproject.toml.txt": "pyproject.toml",
     "README.md.txt": "README.md",
@@ -27,7 +28,7 @@ def new_backend(name: str, directory: str | Path = ".") -> list[Path]:
     continuous integration. Its author replaces the inside of the store, and keeps the test.
 
     Args:
-        name: the backend's name and its URL's scheme: lower-case letters, digits and ``_``.
+        name: the backend's name and its URL's scheme: 2 to 40 lower-case letters, digits and single ``_`` between.
         directory: where the package's directory is made.
 
     Raises:
@@ -35,7 +36,7 @@ def new_backend(name: str, directory: str | Path = ".") -> list[Path]:
         FileExistsError: there is such a directory already; nothing was written.
     """
     if not _NAME.match(name):
-        raise ValueError(f"a backend's name is lower-case letters, digits and _, and begins with a letter: {name!r}")
+        raise ValueError(f"a backend's name is 2 to 40 lower-case letters, digits and single _ between: {name!r}")
     scheme = name.replace("_", "-")
     words = {"NAME": name, "SCHEME": scheme, "CLASS": "".join(part.capitalize() for part in name.split("_")) + "Store"}
     root = Path(directory, f"statestore-{scheme}")

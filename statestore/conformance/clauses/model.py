@@ -162,7 +162,7 @@ class Oracle:
 def random_operations_agree_with_the_model(case: Case) -> None:
     """A rare order of ordinary steps loses, doubles or mixes what people have said."""
     try:
-        from hypothesis import HealthCheck, Phase, Verbosity, settings
+        from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
         from hypothesis import strategies as st
         from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
     except ImportError as error:
@@ -269,4 +269,4 @@ def random_operations_agree_with_the_model(case: Case) -> None:
         phases=(Phase.generate, Phase.shrink),
         suppress_health_check=list(HealthCheck),
     )
-    run_state_machine_as_test(Machine, settings=profile)
+    run_state_machine_as_test(Machine if case.seed is None else seed(case.seed)(Machine), settings=profile)
