@@ -9,14 +9,14 @@ from functools import partial
 from importlib import import_module
 from typing import TypeVar
 
-from statestore.conformance import Clause, clauses
+from statestore.conformance.registry import Clause, clauses
 from statestore.conformance.harness import Factory
 from tests.saboteurs.stores import full
 
 _Kind = TypeVar("_Kind", bound=type)
 
 MODULES = (
-    "appends", "reads", "copies", "listings", "naming", "bodies", "deletions", "holds", "cuts", "closing",
+    "appends", "reads", "copies", "listings", "naming", "bodies", "deletions", "holds", "cuts", "closing", "races", "processes", "durability", "golden", "scale",
 
 )  # fmt: skip
 SLOW = frozenset({"races", "processes", "scale", "model"})

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +40,9 @@ class Space(_Space):
 
     def make(self, log: str, data: bytes, run: str = "") -> Tail:
         self.runs += 1
-        self.logs[log] = Log(run or f"r{self.runs}", bytearray(data))
-        if log not in self.order:
+        if log not in self.logs:
             insort(self.order, log)
+        self.logs[log] = Log(run or f"r{self.runs}", bytearray(data))
         return self.logs[log].tail
 
     def lose_power(self) -> None:
@@ -162,8 +163,8 @@ class Full(MemoryStore):
 
     def page(self, prefix: str, after: str) -> list[str]:
         order = self.space.order
-        found = [name for name in order[bisect_right(order, after) :] if self.matches(name, prefix)]
-        return found[:PAGE]
+        behind = (order[place] for place in range(bisect_right(order, after), len(order)))
+        return list(islice((name for name in behind if self.matches(name, prefix)), PAGE))
 
     def matches(self, name: str, prefix: str) -> bool:
         return name.startswith(prefix)

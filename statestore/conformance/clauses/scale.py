@@ -49,11 +49,11 @@ def ten_thousand_logs_are_listed(case: Case) -> None:
 @clause("scale")
 def a_long_listing_is_held_in_bounded_memory(case: Case) -> None:
     """A server that lists its sessions runs out of memory."""
-    count = case.sized(15_000, 50)  # of long names, and more of them than the memory that is allowed
+    count = case.sized(6_000, 50)  # of long names, and more of them than the memory that is allowed
     folders = "/".join(letter * 190 for letter in "xyz")
     for number in range(count):
         case.store.append(f"{number % 100:02}/{folders}/{number:06}", b"x", at=NEW)
-    with _memory(8 * _MIB, "a listing of many logs, row by row"):
+    with _memory(3 * _MIB, "a listing of many logs, row by row"):
         equal(sum(1 for _ in case.store.list()), count, "the number of rows")
 
 
