@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -9,8 +10,18 @@ from pathlib import Path
 import pytest
 
 from statestore.conformance import Harness, conformance
+from statestore.store import Store
 from statestore_local import LocalStore, _sync
 from tests.conformance.power import Power
+
+
+def crash(store: Store) -> None:
+    """What the kernel does with a killed process's files: they are closed, and nothing else happens."""
+    handles = store._handles  # type: ignore[attr-defined]
+    descriptors = [fd for handle in handles._table.values() for fd in (handle.fd, handle.note) if fd >= 0]
+    handles.forget()
+    for fd in descriptors:
+        os.close(fd)
 
 
 def harness(place: Path, sync: _sync.Sync) -> Iterator[Harness]:
@@ -38,7 +49,7 @@ def harness(place: Path, sync: _sync.Sync) -> Iterator[Harness]:
                     (root / log).parent.glob(f".{Path(log).name}*cut-*"), key=lambda each: each.stat().st_ctime_ns
                 )
             ),
-            crash=lambda store: None,
+            crash=crash,
             lose_power=power.lose,
         )
     power.close()

@@ -357,3 +357,9 @@ print(says(lambda: store.read("a")), says(lambda: store.read("b")), [info.name f
     assert ran.stderr == ""
     assert ran.stdout == "refused done ['a', 'b'] refused refused refused refused\n"
     assert sorted(os.listdir(root)) == ["a.state", "b.state"]
+
+
+@pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="there is no writable /dev/shm here")
+def test_a_store_says_that_it_has_runs_exactly_where_its_tails_show_them() -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as place, LocalStore(place) as store:
+        assert (store.append("a", b"1", at=NEW).run != "") is store.capabilities.runs
