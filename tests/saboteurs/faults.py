@@ -9,15 +9,15 @@ from functools import partial
 from importlib import import_module
 from typing import TypeVar
 
-from statestore.conformance.registry import Clause, clauses
 from statestore.conformance.harness import Factory
+from statestore.conformance.registry import Clause, clauses
 from tests.saboteurs.stores import full
 
 _Kind = TypeVar("_Kind", bound=type)
 
 MODULES = (
-    "appends", "reads", "copies", "listings", "naming", "bodies", "deletions", "holds", "cuts", "closing", "races", "processes", "durability", "golden", "scale",
-
+    "appends", "reads", "copies", "listings", "naming", "bodies", "deletions", "holds", "cuts", "closing", "races",
+    "processes", "durability", "golden", "scale",
 )  # fmt: skip
 SLOW = frozenset({"races", "processes", "scale", "model"})
 """Areas, and levels, whose clauses take longer than all others together."""

@@ -20,8 +20,8 @@ def page() -> str:
         "",
         "<!-- Made by `tests.saboteurs.page`; a test compares it with the register. -->",
         "",
-        "The conformance kit is itself tested. Each store below is the memory or the local store with one fault, and the",
-        "clause beside it is the first in the catalogue to fail. No clause is without such a store.",
+        "The conformance kit is itself tested. Each store below is the memory or the local store with one fault, and",
+        "the clause beside it is the first in the catalogue to fail. No clause is without such a store.",
         "",
         f"{len(every)} saboteurs for {len(areas)} clauses.",
     ]

@@ -43,6 +43,11 @@ class Local(LocalStore):
     def __init__(self, root: Path) -> None:
         super().__init__(root, sync="never")
 
+    @staticmethod
+    def base(root: Path) -> Path:
+        """Return where the logs of a store on `root` are."""
+        return root
+
     def is_free(self, log: str) -> bool:
         return self.holder(log) is None
 
@@ -53,16 +58,22 @@ def local(kind: Any, place: Path) -> Harness:
     opener = partial(kind, root)
 
     def raw_write(log: str, data: bytes) -> None:
-        file = root / f"{log}.state"
+        file = kind.base(root) / f"{log}.state"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(data)
+
+    def raw_aside(log: str) -> bytes:
+        file = kind.base(root) / log
+        kept = file.parent.glob(f".{file.name}*cut-*")
+        return b"".join(each.read_bytes() for each in sorted(kept, key=lambda each: each.stat().st_ctime_ns))
 
     return Harness(
         open=opener,
         reopen=opener,
         spawn=opener,
-        raw_read=lambda log: (root / f"{log}.state").read_bytes(),
+        raw_read=lambda log: (kind.base(root) / f"{log}.state").read_bytes(),
         raw_write=raw_write,
+        raw_aside=raw_aside,
         crash=lambda store: None,
     )
 
@@ -72,7 +83,11 @@ class OnePlaceAProcess(Local):
     """Each process that opens the store gets a directory of its own."""
 
     def __init__(self, root: Path) -> None:
-        super().__init__(root / f"of-{os.getpid()}")
+        super().__init__(self.base(root))
+
+    @staticmethod
+    def base(root: Path) -> Path:
+        return root / f"of-{os.getpid()}"
 
 
 @saboteur("a-store-that-is-not-shared-is-seen-by-no-other-process", factory=local)
@@ -84,8 +99,20 @@ class SharedUndeclared(Local):
         self.capabilities = replace(self.capabilities, shared=False)
 
 
+class _LocksThreads(Local):
+    """Keeps out threads by one lock for the whole process."""
+
+    def copy(self, source: str, target: str, *, stop: int | None = None) -> Tail:
+        with _here:
+            return super().copy(source, target, stop=stop)
+
+    def delete(self, log: str, *, at: Tail | None = None) -> None:
+        with _here:
+            super().delete(log, at=at)
+
+
 @saboteur("processes-win-each-position-once", factory=local)
-class LocksThreadsOnly(Local):
+class LocksThreadsOnly(_LocksThreads):
     """The lock of an append keeps out threads, and no other process."""
 
     def append(self, log: str, data: bytes, *, at: Tail) -> Tail:
@@ -107,7 +134,7 @@ class LocksThreadsOnly(Local):
 
 
 @saboteur("a-creation-has-one-winner-among-processes", factory=local)
-class CreatesThreadsOnly(Local):
+class CreatesThreadsOnly(_LocksThreads):
     """A creation looks whether there is a log, and then writes one: no thread can come between, but a process can."""
 
     def append(self, log: str, data: bytes, *, at: Tail) -> Tail:
@@ -126,10 +153,6 @@ class CreatesThreadsOnly(Local):
             file.write_bytes(data)
             return self.tail(log)
 
-    def copy(self, source: str, target: str, *, stop: int | None = None) -> Tail:
-        with _here:
-            return super().copy(source, target, stop=stop)
-
 
 class _Remembers(Local):
     """Remembers, for the whole process, where the appends of this process to other processes' logs ended."""
@@ -139,10 +162,11 @@ class _Remembers(Local):
 
     def append(self, log: str, data: bytes, *, at: Tail) -> Tail:
         with _here:
+            key = self.key(log)
             known = self.known(log, at) if isinstance(at, Tail) and at.size > 0 else at
             tail = super().append(log, data, at=known)
-            if at.size:
-                _written[self.key(log)] = tail
+            if at.size and os.path.getsize(key[0]) == tail.size:
+                _written[key] = tail
             return tail
 
     def known(self, log: str, at: Tail) -> Tail:

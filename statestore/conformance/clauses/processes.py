@@ -9,7 +9,7 @@ import time
 from statestore.conformance.case import Case
 from statestore.conformance.check import equal, refused, that
 from statestore.conformance.clauses.races import one_each, win
-from statestore.conformance.others import Talk, forked, process, watched
+from statestore.conformance.others import Process, Talk, forked, process, watched
 from statestore.conformance.registry import clause
 from statestore.errors import Conflict, Held, StateStoreError
 from statestore.store import NEW, Store, Tail
@@ -44,8 +44,21 @@ def a_store_that_is_not_shared_is_seen_by_no_other_process(case: Case) -> None:
     case.holds("log", b"ours")
 
 
-def _append_many(store: Store, talk: Talk, number: int, rounds: int) -> object:
+def _ready(talk: Talk) -> None:
+    talk.say("ready")
     talk.hear()
+
+
+def _begin(*others: Process) -> None:
+    """Let processes begin at the same moment: one that starts up late would meet nobody."""
+    for other in others:
+        other.hear()
+    for other in others:
+        other.say("go")
+
+
+def _append_many(store: Store, talk: Talk, number: int, rounds: int) -> object:
+    _ready(talk)
     return [(data, win(store, "log", data)) for data in (b"%d:%d\n" % (number, turn) for turn in range(rounds))]
 
 
@@ -59,15 +72,14 @@ def processes_win_each_position_once(case: Case) -> None:
         process(case, _append_many, 1, rounds) as second,
         process(case, _append_many, 2, rounds) as third,
     ):
-        for other in (first, second, third):
-            other.say("go")
+        _begin(first, second, third)
         ours = [(data, win(case.store, "log", data)) for data in (b"ours:%d\n" % turn for turn in range(rounds))]
         theirs = [each for other in (first, second, third) for each in other.hear()]
     one_each(case, "log", b"begin\n", ours + theirs)
 
 
 def _create_many(store: Store, talk: Talk, number: int, rounds: int) -> object:
-    talk.hear()
+    _ready(talk)
     won = []
     for turn in range(rounds):
         try:
@@ -83,8 +95,7 @@ def a_creation_has_one_winner_among_processes(case: Case) -> None:
     """Two machines both begin the session, and one of them writes into a log that is gone."""
     rounds = case.sized(60, 10)
     with process(case, _create_many, 0, rounds) as first, process(case, _create_many, 1, rounds) as second:
-        for other in (first, second):
-            other.say("go")
+        _begin(first, second)
         won = (first.hear(), second.hear())
     equal(sorted(won[0] + won[1]), list(range(rounds)), "the creations won, by both processes together")
     for number, turns in enumerate(won):
