@@ -163,7 +163,7 @@ class Scan:
 
     def _corrupt(self, why: str, **facts: int) -> Corrupt:
         return Corrupt(
-            f"this is no record and no crash explains it: {why}; what stands before it can be read, verify shows more",
+            f"this is no record and no crash explains it: {why}; what stands before it can be read",
             log=self._log,
             record=self.number,
             offset=self.end,
