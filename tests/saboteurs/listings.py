@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterator
 
 from statestore import names
@@ -186,28 +185,15 @@ class CachesListings(Full):
         return [name for name in super().page(prefix, after) if name in cache]
 
 
-class _ByNumber(Full):
-    """Asks for each page by the number of its first row."""
+@saboteur("a-listing-keeps-what-was-there-throughout")
+class PagesByNumber(Full):
+    """A listing asks for each page by the number of its first row."""
 
     def _rows(self, prefix: str, after: str, tails: bool) -> Iterator[LogInfo]:
         seen = 0
-        while True:
-            order: list[str] = self.space.order
-            some = [name for name in order[bisect_right(order, after) :] if self.matches(name, prefix)]
-            if len(some) <= seen:
-                return
-            for name in some[seen : seen + 5]:
-                if self.shown(name):
-                    yield self.row(name, tails)
+        while some := [name for name in self.space.order if self.matches(name, prefix) and name > after][seen:]:
+            yield from (self.row(name, tails) for name in some[:5])
             seen += 5
-
-    def shown(self, name: str) -> bool:
-        return True
-
-
-@saboteur("a-listing-keeps-what-was-there-throughout")
-class PagesByNumber(_ByNumber):
-    """A listing asks for each page by the number of its first row."""
 
 
 @saboteur("a-listing-survives-deletions-meanwhile")
@@ -216,12 +202,8 @@ class PagesByNumberOnce(Full):
 
     def _rows(self, prefix: str, after: str, tails: bool) -> Iterator[LogInfo]:
         seen, last = 0, after
-        while True:
-            order: list[str] = self.space.order
-            some = [name for name in order[bisect_right(order, after) :] if self.matches(name, prefix)]
-            if len(some) <= seen:
-                return
-            for name in some[seen : seen + 5]:
+        while some := [name for name in self.space.order if self.matches(name, prefix) and name > after][seen:]:
+            for name in some[:5]:
                 if name > last and name in self.space.logs:
                     last = name
                     yield self.row(name, tails)

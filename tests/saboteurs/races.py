@@ -48,7 +48,7 @@ class _Looks(Full):
         return found if found and found.tail == at else None
 
 
-@saboteur("threads-win-each-position-once")
+@saboteur("threads-win-each-position-once", sample=0.5)
 class ChecksBeforeTheLock(_Looks):
     """The conflict check comes before the lock, and the bytes are written where they were to go."""
 
@@ -62,7 +62,7 @@ class ChecksBeforeTheLock(_Looks):
         return Tail(at.size + len(data), seen.run)
 
 
-@saboteur("store-objects-win-each-position-once")
+@saboteur("store-objects-win-each-position-once", sample=0.5)
 class LocksItself(Full):
     """Each store object has a lock of its own."""
 
@@ -82,7 +82,7 @@ class LocksItself(Full):
         return Tail(size + len(data), found.run)
 
 
-@saboteur("one-position-has-one-winner")
+@saboteur("one-position-has-one-winner", sample=0.5)
 class GoesToTheEndAfterAll(_Looks):
     """Who was overtaken between the check and the lock is appended behind the winner, as `O_APPEND` does."""
 
@@ -93,7 +93,7 @@ class GoesToTheEndAfterAll(_Looks):
         return self.add(log, seen, data) if self.space.logs.get(log) is seen else self.place(log, data, at)
 
 
-@saboteur("a-creation-has-one-winner")
+@saboteur("a-creation-has-one-winner", sample=0.5)
 class ExistsThenWrite(_Looks):
     """A creation looks whether there is a log, and then writes one."""
 
@@ -104,7 +104,7 @@ class ExistsThenWrite(_Looks):
         return self.create(log, data)
 
 
-@saboteur("equal-creations-at-once-are-one-log")
+@saboteur("equal-creations-at-once-are-one-log", sample=0.5)
 class CreationBelievesTheRefusal(_Looks):
     """A creation that finds a log where there was none is a conflict, even with its own bytes."""
 
@@ -117,7 +117,7 @@ class CreationBelievesTheRefusal(_Looks):
         return self.create(log, data)
 
 
-@saboteur("every-record-sent-twice-is-kept-once")
+@saboteur("every-record-sent-twice-is-kept-once", sample=0.5)
 class RepeatsToTheEndOfTheMoment(_Looks):
     """A repeated append that was the last one returns where the log ends by the time of the answer."""
 
@@ -135,7 +135,7 @@ class RepeatsToTheEndOfTheMoment(_Looks):
         return tail
 
 
-@saboteur("a-copy-target-has-one-winner")
+@saboteur("a-copy-target-has-one-winner", sample=0.5)
 class CopyLooksFirst(Full):
     """A copy looks whether there is a target, and then writes one."""
 
@@ -151,7 +151,7 @@ class CopyLooksFirst(Full):
 _copying = threading.RLock()
 
 
-@saboteur("a-copy-and-a-creation-have-one-winner")
+@saboteur("a-copy-and-a-creation-have-one-winner", sample=0.5)
 class CopiesHaveTheirLock(Full):
     """Copies keep each other out, and no creation."""
 
@@ -179,7 +179,7 @@ class _Slow(Full):
         return whole[:half] + bytes(found.data)[half - len(whole) :]
 
 
-@saboteur("a-copy-of-a-growing-log-is-a-beginning-of-it")
+@saboteur("a-copy-of-a-growing-log-is-a-beginning-of-it", sample=0.5)
 class CopiesInTwo(_Slow):
     """A copy takes the second half of a log by its distance from the end."""
 
@@ -197,7 +197,7 @@ class CopiesInTwo(_Slow):
             return self.tail(target)
 
 
-@saboteur("a-reader-of-a-growing-log-sees-a-beginning-of-it")
+@saboteur("a-reader-of-a-growing-log-sees-a-beginning-of-it", sample=0.5)
 class ReadsInTwo(_Slow):
     """A read of a whole log takes the second half by its distance from the end."""
 
@@ -207,7 +207,7 @@ class ReadsInTwo(_Slow):
         return self.in_two(self._find(log))
 
 
-@saboteur("a-tail-is-never-ahead-of-its-bytes")
+@saboteur("a-tail-is-never-ahead-of-its-bytes", sample=0.5)
 class TailAheadOfTheData(Full):
     """The size of a log is told before its bytes are there."""
 
@@ -229,7 +229,7 @@ class TailAheadOfTheData(Full):
         return ahead or super().tail(log)
 
 
-@saboteur("an-append-never-brings-a-deleted-log-back")
+@saboteur("an-append-never-brings-a-deleted-log-back", sample=0.5)
 class WritesTheLogBack(_Looks):
     """An append writes the log back as it was when the append began."""
 
@@ -245,7 +245,7 @@ class WritesTheLogBack(_Looks):
         return self.add(log, seen, data)
 
 
-@saboteur("a-deletion-at-a-tail-and-an-append-have-one-winner")
+@saboteur("a-deletion-at-a-tail-and-an-append-have-one-winner", sample=0.5)
 class DeletesWhatItSaw(Full):
     """A deletion compares the tail before it takes the lock."""
 
@@ -256,7 +256,7 @@ class DeletesWhatItSaw(Full):
         return super().delete(log)
 
 
-@saboteur("a-deletion-has-one-winner")
+@saboteur("a-deletion-has-one-winner", sample=0.5)
 class DeletesWhatIsGone(Full):
     """A deletion looks whether there is a log, and then is content with whatever it finds."""
 
@@ -281,7 +281,7 @@ class _ListsUnlocked(Full):
             after = page[-1]
 
 
-@saboteur("a-listing-during-creations-misses-no-earlier-log")
+@saboteur("a-listing-during-creations-misses-no-earlier-log", sample=0.5)
 class SortsAfterwards(_ListsUnlocked):
     """A new name is put at the end of the index, and the index is sorted then."""
 
@@ -294,7 +294,7 @@ class SortsAfterwards(_ListsUnlocked):
         return tail
 
 
-@saboteur("a-listing-during-appends-shows-every-log")
+@saboteur("a-listing-during-appends-shows-every-log", sample=0.5)
 class HidesWhatIsWritten(_ListsUnlocked):
     """While a log is appended to, it is missing from the index."""
 
@@ -311,7 +311,7 @@ class HidesWhatIsWritten(_ListsUnlocked):
                 yield row
 
 
-@saboteur("a-hold-has-one-winner")
+@saboteur("a-hold-has-one-winner", sample=0.5)
 class HoldsWhatWasFree(Full):
     """A hold looks whether the log is free, and then takes it."""
 
@@ -330,7 +330,7 @@ class HoldsWhatWasFree(Full):
                 del self.space.holds[log]
 
 
-@saboteur("threads-on-logs-of-their-own-do-not-meet")
+@saboteur("threads-on-logs-of-their-own-do-not-meet", sample=0.5)
 class OneLogAtATime(Full):
     """A store object remembers the log that it works on in one place."""
 
@@ -342,7 +342,7 @@ class OneLogAtATime(Full):
         return super().append(self.current, data, at=at)
 
 
-@saboteur("a-store-that-is-closed-under-its-users-loses-nothing")
+@saboteur("a-store-that-is-closed-under-its-users-loses-nothing", sample=0.5)
 class DropsWhatCloseMet(_Looks):
     """What is on its way when the store is closed is dropped, and acknowledged."""
 
@@ -371,7 +371,7 @@ class _Remembers(Full):
         return super().shorten(log, found, size)
 
 
-@saboteur("a-writer-that-was-overtaken-is-refused")
+@saboteur("a-writer-that-was-overtaken-is-refused", sample=0.5)
 class CountsForItself(_Remembers):
     """The store object that began a log goes by its own count of the log's bytes."""
 
@@ -387,7 +387,7 @@ class CountsForItself(_Remembers):
         return self.mine[log]
 
 
-@saboteur("a-writer-that-slept-through-a-deletion-is-refused")
+@saboteur("a-writer-that-slept-through-a-deletion-is-refused", sample=0.5)
 class RemembersRuns(_Remembers):
     """A store object takes the run of a log that it has begun from memory."""
 
@@ -401,7 +401,7 @@ class RemembersRuns(_Remembers):
         return super().place(log, data, found.tail if known else at)
 
 
-@saboteur("a-lost-answer-is-healed-by-another-store-object")
+@saboteur("a-lost-answer-is-healed-by-another-store-object", sample=0.5)
 class KnowsItsOwnAppends(_Remembers):
     """A repeated append, other than a creation, is known only to a store object that has written the log."""
 
