@@ -14,7 +14,7 @@ from statestore.cli.app import app
 
 from .conftest import Run
 
-COMMANDS = ["demo", "ls", "show", "cat", "append", "fork", "verify", "plugins"]
+COMMANDS = ["demo", "ls", "show", "cat", "append", "fork", "verify", "plugins", "conform", "new-backend"]
 
 
 def test_without_arguments_it_says_what_to_do_first(run: Run) -> None:
@@ -24,7 +24,8 @@ def test_without_arguments_it_says_what_to_do_first(run: Run) -> None:
 
 
 def test_every_command_is_there_with_examples_and_json(run: Run) -> None:
-    assert [str(command.callback.__name__) for command in app.registered_commands if command.callback] == COMMANDS
+    names = [command.callback.__name__ for command in app.registered_commands if command.callback]
+    assert [name.replace("_", "-") for name in names] == COMMANDS
     listed = run("--help").out
     for command in COMMANDS:
         assert f"\n  {command} " in listed
