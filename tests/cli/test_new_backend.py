@@ -7,7 +7,6 @@ import re
 import shlex
 import site
 import subprocess
-import sys
 import tempfile
 import venv
 from collections.abc import Iterator
@@ -22,7 +21,7 @@ MEMORY = Path("/dev/shm")
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Iterator[dict[str, str]]:
+def shell(tmp_path: Path) -> dict[str, str]:
     """An environment of its own, which sees what is installed here: for bash, in which pip asks no network."""
     pytest.importorskip("pip", reason="pip installs the package of this test")
     pytest.importorskip("hatchling", reason="hatchling builds the package of this test")
@@ -42,7 +41,7 @@ def shell(tmp_path: Path) -> Iterator[dict[str, str]]:
         script.write_text(f"#!/usr/bin/env bash\nexec {python} {line}\n")
         script.chmod(0o755)
     env = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "STATESTORE_"))}
-    yield env | {
+    return env | {
         "PATH": f"{root / 'bin'}{os.pathsep}{os.environ['PATH']}",
         "PIP_ROOT_USER_ACTION": "ignore",
         # Thousands of logs are made here to be read once: where there is memory for them, no disk has to keep them.
