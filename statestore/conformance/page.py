@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from html import escape
+import unicodedata
+from html import escape as _escape
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from statestore.conformance.registry import LEVELS
@@ -28,11 +30,21 @@ summary { cursor: pointer }
   .diverged { color: #e8b35b } .quiet { color: #9aa0a6 } }
 """
 
+_MANY = 5  # more names than these fold away
 
 _RULE = (
     "One counts only where every clause of it that applies, and of all before it, has passed; "
     "a divergence or a clause that was not run lowers it."
 )
+
+
+def escape(text: str) -> str:
+    """Return text as it may stand in the page: no markup, no control characters and none that turn its direction."""
+    shown = (
+        each if each == "\n" or each == " " or unicodedata.category(each)[0] not in "CZ" else ascii(each)[1:-1]
+        for each in text
+    )
+    return _escape("".join(shown))
 
 
 def page(report: Report, title: str) -> str:
@@ -79,11 +91,15 @@ def _open_points(data: dict[str, Any]) -> list[str]:
     rows = [row for row in data["clauses"] if row["status"] in ("diverged", "not run")]
     if not rows:
         return []
-    cells = (
-        f'<tr><td class="s {row["status"]}">{row["status"]}<td>{escape(row["clause"])}<td>{escape(row["reason"])}'
-        for row in rows
-    )
-    return [f"<h2>What is not shown ({len(rows)})</h2><table>", *cells, "</table>"]
+    rows.sort(key=lambda row: (row["status"], row["reason"]))
+    parts = [f"<h2>What is not shown ({len(rows)})</h2><table>"]
+    for (status, reason), some in groupby(rows, key=lambda row: (row["status"], row["reason"])):
+        names = [escape(row["clause"]) for row in some]
+        told = f'<span class="quiet">{", ".join(names)}</span>'
+        if len(names) > _MANY:
+            told = f"<details><summary>{len(names)} clauses</summary>{told}</details>"
+        parts.append(f'<tr><td class="s {status}">{status}<td>{escape(reason)}<br>{told}')
+    return [*parts, "</table>"]
 
 
 def _capabilities(data: dict[str, Any]) -> list[str]:

@@ -119,7 +119,8 @@ def test_a_page_loads_nothing_and_shows_hostile_text_as_text(spawn: Run, wrong: 
     assert not page.tags & {"script", "img", "link", "iframe", "object"}
     assert not page.attributes & {"src", "href", "onload", "onerror"}
     assert "url(" not in report.read_text()
-    assert "<script>alert(1)</script>" in page.text
+    assert "\\x1b[31m<script>alert(1)</script>" in page.text
+    assert "\x1b" not in report.read_text()
     assert "wrong://***@<img src=x>" in page.text
     assert "hush" not in report.read_text()
 
