@@ -3,6 +3,9 @@
 A handle is entered by one thread at a time. Entering it *takes* the log: the file is locked, and its name still
 leads to it. A name can come to lead elsewhere while the file is open (the log was deleted, or another program put
 another file there); what is then at the name is opened, and its size and run decide what happens.
+
+A signal handler may raise, as Ctrl-C does, and the exception then comes behind whichever call is returning. So no
+call stands between the taking of a mutex and the `try` whose `finally` releases it, nor in front of that release.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from statestore.errors import Closed, NotFound, Unavailable
@@ -110,7 +113,7 @@ class Handles:
         self.get = self._table.get  # whatever is in the table has a valid name
 
     def enter(self, log: str) -> Handle:
-        """Return the log's handle, entered: leave it with `leave`. The name was checked by the caller.
+        """Return the log's handle, entered: `leave` it, then release its mutex. The name was checked by the caller.
 
         Raises:
             Closed: the handles were closed.
@@ -118,23 +121,21 @@ class Handles:
         """
         while True:
             handle = self.get(log) or self._admit(log)
-            if not handle.mutex.acquire(True, self.wait):
-                raise _locks.busy(handle.place)
-            if not handle.dead:
-                handle.used = True
-                return handle
-            handle.mutex.release()
+            for taken in _taking(handle.mutex, self.wait):
+                if not taken:
+                    raise _locks.busy(handle.place)
+                if not handle.dead:
+                    handle.used = True
+                    return handle
+                handle.mutex.release()
 
     def leave(self, handle: Handle) -> None:
-        """Unlock the log, unless it is held, and let other threads enter."""
-        try:
-            if handle.fd >= 0:
-                if handle.holder is None:
-                    _locks.unlock(handle.fd)
-            elif not handle.broken:
-                self._discard(handle)
-        finally:
-            handle.mutex.release()
+        """Unlock the log, unless it is held."""
+        if handle.fd >= 0:
+            if handle.holder is None:
+                _locks.unlock(handle.fd)
+        elif not handle.broken:
+            self._discard(handle)
 
     def take(self, handle: Handle, *, make: bool) -> os.stat_result:
         """Lock the log's file, opened anew where the name leads elsewhere by now, and return its status.
@@ -216,7 +217,7 @@ class Handles:
         handle.note = note
         handle.bind(fd)
 
-    def hold(self, handle: Handle) -> Holder:
+    def hold(self, handle: Handle, holder: Holder) -> None:
         """Hold the log of an entered handle from now on; a log that is not there is an empty file meanwhile.
 
         Raises:
@@ -226,7 +227,7 @@ class Handles:
         if handle.holder is not None:
             raise _locks.held(handle.place, handle.holder)
         self.take(handle, make=True)
-        place, holder = handle.place, _locks.myself()
+        place = handle.place
         try:
             handle.note = _locks.post(place, holder)
         except OSError as error:
@@ -236,15 +237,16 @@ class Handles:
             self.tidy(handle)
             raise
         handle.holder = holder
-        return holder
 
     def end(self, handle: Handle, holder: Holder) -> None:
-        """End the hold that `hold` began, if it has not ended with the store."""
+        """End the hold that `hold` began, if it did, and if it has not ended with the store."""
         with handle.mutex:
             if handle.holder is holder:
-                self._release(handle)
-                if handle.fd >= 0:
-                    _locks.unlock(handle.fd)
+                try:
+                    self._release(handle)
+                finally:
+                    if handle.holder is None and handle.fd >= 0:
+                        _locks.unlock(handle.fd)
 
     def _release(self, handle: Handle) -> None:
         note, handle.note, handle.holder = handle.note, -1, None
@@ -281,11 +283,12 @@ class Handles:
             _locks.lock(fd, place, 0.0)
             fill(fd)
             os.rename(new, place.file, src_dir_fd=above, dst_dir_fd=above)
+            handle.bind(fd)
         except BaseException:
-            _forks.let_go(fd)
-            unlink(new, above)
+            if handle.fd != fd:
+                _forks.let_go(fd)
+                unlink(new, above)
             raise
-        handle.bind(fd)
 
     def _admit(self, log: str) -> Handle:
         with self._guard:
@@ -300,26 +303,34 @@ class Handles:
 
     def _make_room(self) -> None:
         for handle in 2 * list(self._table.values()):  # who was used since the last time is spared once
-            if handle.holder is not None or handle.broken or not handle.mutex.acquire(False):
-                continue
-            try:
-                del self._table[handle.place.log]
-                if handle.used:
-                    handle.used = False
-                    self._table[handle.place.log] = handle
-                    continue
-                handle.dead = True
-                handle.drop()
-            finally:
-                handle.mutex.release()
+            if handle.holder is None and not handle.broken:
+                for taken in _taking(handle.mutex, 0):
+                    if taken:
+                        try:
+                            self._pass_over(handle)
+                        finally:
+                            handle.mutex.release()
             if len(self._table) < _LIMIT:
                 return
 
+    def _pass_over(self, handle: Handle) -> None:
+        """Close the file of an entered handle and take it off the table, or spare it, as its turn is."""
+        log = handle.place.log
+        if self._table.get(log) is not handle:
+            return
+        del self._table[log]
+        if handle.used:
+            handle.used = False
+            self._table[log] = handle
+        else:
+            handle.dead = True
+            handle.drop()
+
     def _discard(self, handle: Handle) -> None:
         with self._guard:
-            handle.dead = True
             if self._table.get(handle.place.log) is handle:
                 del self._table[handle.place.log]
+            handle.dead = True  # behind its removal: whoever met a dead handle in the table would look for ever
 
     def forget(self) -> None:
         """In a forked child: the files and holds are the parent's, and their descriptors are closed already."""
@@ -343,3 +354,11 @@ class Handles:
                     self._release(handle)
                 handle.dead = True
                 handle.drop()
+
+
+def _taking(mutex: threading.Lock, wait: float) -> Iterator[bool]:
+    """Take a mutex when the one element is asked for, which says whether it was taken; wait for so many seconds.
+
+    To loop over it is no call: an exception that a signal raises comes before the mutex is taken, or in the loop.
+    """
+    return map(mutex.acquire, (True,), (wait,))
