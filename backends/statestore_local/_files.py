@@ -34,9 +34,9 @@ __all__ = [
     "directory_name",
     "exclusive",
     "locate",
-    "make_root",
     "open_directory",
     "open_log",
+    "open_root",
     "run_of",
     "unlink",
 ]
@@ -96,17 +96,34 @@ def locate(root: str, log: str) -> Place:
     return Place(log, root, parts, segment, "/".join((root, *parts, segment + SUFFIX)))
 
 
-def make_root(root: str) -> None:
-    """Make the root directory and those above it, where they are missing, for this user alone.
+def open_root(root: str, *, make: bool) -> int:
+    """Return a descriptor of the root directory.
+
+    Args:
+        root: its path.
+        make: make it and those above it, where they are missing, for this user alone.
 
     Raises:
-        OSError: a directory cannot be made.
+        Unavailable: it is missing or no directory, or the operating system refuses.
     """
+    try:
+        if make:
+            _make_root(root)
+        return open_directory(root, ())
+    except FileNotFoundError as error:
+        raise Unavailable("there is no such directory: look how it is spelled, or make it", root=root) from error
+    except NotADirectoryError as error:
+        raise Unavailable("the logs are in a directory, and this is none: name the directory", root=root) from error
+    except OSError as error:
+        raise unavailable(error, "cannot open the directory that holds the logs", root=root) from error
+
+
+def _make_root(root: str) -> None:
     try:
         os.mkdir(root, 0o700)
     except FileNotFoundError:
-        make_root(os.path.dirname(root))
-        make_root(root)
+        _make_root(os.path.dirname(root))
+        _make_root(root)
     except FileExistsError:
         pass
 

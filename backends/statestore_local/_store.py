@@ -13,7 +13,7 @@ from statestore.errors import Conflict, Exists, NotFound, Unavailable
 from statestore.store import Capabilities, Holder, LogInfo, Store, Tail, check_data, check_range, check_stop
 from statestore_local import _copy, _forks, _locks, _sync
 from statestore_local._errors import failing, unavailable
-from statestore_local._files import locate, make_root, open_directory, run_of
+from statestore_local._files import locate, open_root, run_of
 from statestore_local._handles import Handle, Handles
 from statestore_local._list import list_runs, rows
 from statestore_local._whole import keep_aside, make_whole, own_directory, reading, rows_with_tails, tail_of
@@ -63,12 +63,7 @@ class LocalStore(Store):
             raise ValueError(f"lock_timeout is a number of seconds, not {lock_timeout!r}")
         self._root = os.path.abspath(os.fspath(root))
         self._always = sync == "always"
-        try:
-            if create:
-                make_root(self._root)
-            fd = open_directory(self._root, ())
-        except OSError as error:
-            raise unavailable(error, "cannot open the directory that holds the logs", root=self._root) from error
+        fd = open_root(self._root, make=create)
         try:
             runs = run_of(fd, 0) != ""
         finally:

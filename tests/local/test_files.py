@@ -285,12 +285,17 @@ def test_a_hostile_name_never_reaches_the_file_system(
 
 
 def test_a_root_that_is_missing_is_refused_where_it_is_not_to_be_made(tmp_path: Path) -> None:
-    with pytest.raises(Unavailable, match="cannot open the directory"):
+    with pytest.raises(Unavailable, match="there is no such directory") as caught:
         LocalStore(tmp_path / "missing", create=False)
+    assert not caught.value.retry
     assert not (tmp_path / "missing").exists()
+
+
+@pytest.mark.parametrize("root", ["file", "file/below"])
+def test_a_root_that_is_no_directory_is_refused(tmp_path: Path, root: str) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(Unavailable):
-        LocalStore(tmp_path / "file")
+    with pytest.raises(Unavailable, match="this is none"):
+        LocalStore(tmp_path / root)
 
 
 def test_a_root_that_goes_away_is_not_an_empty_store(store: LocalStore, tmp_path: Path) -> None:
