@@ -147,18 +147,19 @@ class MemoryStore(Store):
     @contextmanager
     def _hold(self, log: str) -> Iterator[None]:
         mine = (self, Holder(os.getpid(), socket.gethostname(), datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")))
-        with _lock:
-            self._check_open()
-            if holder := self._holder(log):
-                raise Held("the log is held: wait until its holder lets go", log=log, holder=holder)
-            self._space.holds[log] = mine
-        try:
+        holds = self._space.holds
+        try:  # begun before the hold is, since a signal handler may raise in between
+            with _lock:
+                self._check_open()
+                if holder := self._holder(log):
+                    raise Held("the log is held: wait until its holder lets go", log=log, holder=holder)
+                holds[log] = mine
             yield
         finally:
             with _lock:
                 # After a close it may be somebody else's by now.
-                if self._space.holds.get(log) is mine:
-                    del self._space.holds[log]
+                if log in holds and holds[log] is mine:
+                    del holds[log]
 
     def holder(self, log: str) -> Holder | None:
         """Say who holds the log now; None where nobody does."""

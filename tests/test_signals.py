@@ -13,6 +13,7 @@ import pytest
 from statestore.errors import NotFound
 from statestore.store import NEW
 from statestore_local import LocalStore
+from statestore_memory import MemoryStore
 
 
 class Interrupted(BaseException):
@@ -106,3 +107,14 @@ def test_an_interrupted_hold_keeps_nobody_from_the_log_once_its_store_is_closed(
         with other.hold("a"):
             append_somewhere(other)
         stores[0] = LocalStore(tmp_path, sync="never", lock_timeout=1)
+
+
+def test_an_interrupted_hold_in_memory_is_over() -> None:
+    store = MemoryStore()
+
+    def hold_alone() -> None:
+        with store.hold("a"):
+            pass
+
+    for _ in interrupted_everywhere(hold_alone):
+        assert store.holder("a") is None
