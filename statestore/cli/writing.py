@@ -62,6 +62,8 @@ def append(
     """
     if body is not None and file is not None:
         raise typer.BadParameter("give the body with --body or with --file, not with both")
+    if not kind:
+        raise typer.BadParameter("--kind is a word, such as message, and here it is empty")
     if create and expect not in (None, 1):
         raise typer.BadParameter("--create makes record 1, so --expect is 1 or left out")
     target = find(store, log)

@@ -94,6 +94,7 @@ def test_create_makes_the_store_and_the_log_and_never_a_second_one(run: Run, tmp
     [
         ["--time", "yesterday"],
         ["--cache", "{"],
+        ["--kind", ""],
         ["--usage", "{"],
         ["--usage", '{"inputs":1}'],
         ["--usage", '{"input":1.5}'],
