@@ -98,14 +98,14 @@ def conform(
     levels = LEVELS[: LEVELS.index(asked) + 1]
     with _ended_by_signals(), _progress(shown=not json and sys.stdout.isatty()) as step:
         found = run_url(store, options, levels=levels, only=named or None, sample=sample, seed=seed, progress=step)
-    if report is not None:
-        title = redact(store)
-        report.write_bytes((found.to_json() if report.suffix == ".json" else found.to_html(title)).encode())
     missed = _missed(found, asked, named)
     if json:
         emit(found.to_dict() | {"asked": None if named else asked, "conforms": not missed})
     else:
         _tell(Screen(), found, None if named else asked, missed)
+    if report is not None:
+        title = redact(store)
+        report.write_bytes((found.to_json() if report.suffix == ".json" else found.to_html(title)).encode())
     if missed:
         raise typer.Exit(1)
 

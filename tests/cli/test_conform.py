@@ -15,7 +15,7 @@ import pytest
 
 from statestore.cli.conform import Level
 from statestore.conformance import LEVELS, clauses
-from statestore.store import Tail
+from statestore.store import Capabilities, Tail
 from statestore_memory import MemoryStore
 
 from .conftest import Run
@@ -228,6 +228,23 @@ def test_an_end_before_the_end_cleans_up_too_and_a_terminal_shows_how_far_it_is(
     assert process.returncode == status
     assert b"Traceback" not in shown
     assert list(root.iterdir()) == []
+
+
+def test_what_an_interrupted_run_cannot_clean_up_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Undeletable(MemoryStore):
+        capabilities = Capabilities(atomic_append=True, runs=True)
+
+        def read(self, log: str, start: int = 0, stop: int | None = None) -> bytes:
+            super().read(log, start, stop)
+            raise KeyboardInterrupt  # in the midst of a clause, with a log there
+
+        def delete(self, log: str, *, at: Tail | None = None) -> None:
+            raise self._refusal("deletes")
+
+    monkeypatch.setattr("statestore.conformance.live.open_store", lambda url: Undeletable(url))
+    ran = run("conform", "memory://place", "--level", "core")
+    assert (ran.status, ran.out) == (130, "")
+    assert re.fullmatch(r"note: 1 scratch log is left below conformance-[0-9a-f]{12}/: \d+/log\n", ran.err)
 
 
 def test_the_list_is_the_catalogue(run: Run) -> None:
