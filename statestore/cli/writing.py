@@ -68,7 +68,7 @@ def append(
         raise typer.BadParameter("--create makes record 1, so --expect is 1 or left out")
     target = find(store, log)
 
-    from statestore.errors import NotFound
+    from statestore.errors import Conflict, Exists, NotFound
     from statestore.records import RecordLog, draft
 
     fields: dict[str, Any] = {
@@ -89,6 +89,10 @@ def append(
             record = RecordLog(opened, target.log).append(kind, data, expect=1 if create else expect, **fields)
         except NotFound as error:
             raise NotFound("no such log: --create makes it", **error.facts) from error
+        except Conflict as error:
+            if not create:
+                raise
+            raise Exists("there is such a log already: without --create it is added to", log=target.log) from error
     if json:
         emit({"log": target.log, "n": record.n, "id": record.id, "offset": record.offset, "end": record.end})
     else:

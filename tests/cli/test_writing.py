@@ -84,7 +84,9 @@ def test_append_to_a_missing_log_fails_and_says_how_to_make_it(run: Run, tmp_pat
 
 def test_create_makes_the_store_and_the_log_and_never_a_second_one(run: Run, tmp_path: Path) -> None:
     assert run("append", tmp_path / "new", "log", "--create", "--body", "x").status == 0
-    assert run("append", tmp_path / "new", "log", "--create", "--body", "x").status == 1
+    ran = run("append", tmp_path / "new", "log", "--create", "--body", "x")
+    assert ran.status == 1
+    assert ran.err == "error: there is such a log already: without --create it is added to log=log\n"
     assert run("append", tmp_path / "typo", "log", "--body", "x").status == 1
     assert not (tmp_path / "typo").exists()
 
