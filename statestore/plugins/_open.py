@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib.metadata import PackageNotFoundError, metadata
 from typing import Any, Final, NoReturn
 
 from statestore.errors import PluginError, StateStoreError
@@ -54,9 +55,9 @@ def open_store(url: str | os.PathLike[str], /, **options: Any) -> Store:
     except StateStoreError:
         raise
     except ImportError as error:
-        extra = _EXTRAS.get(location.scheme)
+        advice = _pip(location.scheme)
         raise PluginError(
-            "this backend needs a package that is not installed" + (f": {_pip(extra)}" if extra else ""),
+            "this backend needs a package that is not installed" + (f": {advice}" if advice else ""),
             backend=backend.name,
             missing=error.name,
             url=redact(url),
@@ -96,9 +97,10 @@ def _choose(location: Location, plugins: tuple[Plugin, ...], url: object) -> Bac
 
 
 def _refuse_scheme(location: Location, plugins: tuple[Plugin, ...], url: object) -> NoReturn:
-    extra = _EXTRAS.get(location.scheme)
-    if extra:
-        advice = _pip(extra)
+    if advice := _pip(location.scheme):
+        pass
+    elif location.scheme in _EXTRAS:
+        advice = "this version of statestore has no backend for it: install a package that has one"
     elif location.slashes:
         advice = "install the package that does, or use a known one"
     else:
@@ -113,5 +115,14 @@ def _refuse_scheme(location: Location, plugins: tuple[Plugin, ...], url: object)
     )
 
 
-def _pip(extra: str) -> str:
-    return f"pip install 'statestore[{extra}]'"
+def _pip(scheme: str) -> str:
+    """Return the command that installs what a scheme needs; nothing where this version offers no such extra."""
+    extra = _EXTRAS.get(scheme)
+    return f"pip install 'statestore[{extra}]'" if extra in _offered() else ""
+
+
+def _offered() -> list[str]:
+    try:
+        return metadata("statestore").get_all("Provides-Extra") or []
+    except PackageNotFoundError:
+        return []

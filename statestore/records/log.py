@@ -202,7 +202,7 @@ class RecordLog:
         races = failures = 0
         while True:
             if expect is not None and expect != end.number:
-                end = self._find_end(end)
+                end = self._find_end(end, expect)
                 if expect != end.number:
                     raise Conflict(
                         "the next record gets another number: read what is new and decide again",
@@ -220,7 +220,7 @@ class RecordLog:
                 races += 1
                 if races == _RACES:
                     raise self._overtaken() from None
-                end = self._find_end(end)
+                end = self._find_end(end, expect)
             except Unavailable as error:
                 # The same bytes at the same place: where the storage has them all the same, that is success.
                 failures += 1
@@ -309,8 +309,11 @@ class RecordLog:
         except NotFound as error:
             raise NotFound("no such log: append with expect=1 to create it", log=self.name) from error
 
-    def _find_end(self, known: _End) -> _End:
-        """Find where to append: read on from what is known, and cut what a crash left behind the last record."""
+    def _find_end(self, known: _End, expect: int | None = None) -> _End:
+        """Find where to append: read on from what is known, and cut what a crash left behind the last record.
+
+        Where another number is expected than comes next, nothing will be appended there, and nothing is cut.
+        """
         for _ in range(_RACES):
             tail = self._tail()
             if _is_gone(known, tail):
@@ -322,6 +325,8 @@ class RecordLog:
                 )
             records = self._scan(known=known, size=tail.size)
             records.skip()
+            if expect not in (None, records.number):
+                return _End(tail, records.number)
             if records.end < tail.size:
                 try:
                     self._cut(records, tail)

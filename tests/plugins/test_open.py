@@ -135,6 +135,7 @@ def test_a_scheme_that_nobody_serves_says_which_extra_to_install(monkeypatch, sc
     from statestore.plugins import _open, discover
 
     monkeypatch.setattr(_open, "discover", lambda: tuple(p for p in discover() if p.name == "memory"))
+    monkeypatch.setattr(_open, "_offered", lambda: ["gcs", "azure", "sftp"])
     with pytest.raises(PluginError, match=rf"pip install 'statestore\[{extra}\]'") as caught:
         open_store(f"{scheme}://bucket")
     assert caught.value.facts["scheme"] == scheme
@@ -171,7 +172,20 @@ def test_any_other_exception_of_the_backend_is_the_cause_of_ours(backend):
     assert caught.value.facts["url"] == "shelf://***@oak?side=***"
 
 
-def test_a_package_that_the_backend_misses_is_named(backend):
+def test_an_extra_that_this_version_does_not_offer_is_not_advised():
+    from statestore.plugins import _open
+
+    assert "dev" in _open._offered()
+    assert "s3" not in _open._offered(), "the extra is there: ask for another one here"
+    with pytest.raises(PluginError, match="this version of statestore has no backend for it") as caught:
+        open_store("s3://bucket")
+    assert "pip install" not in str(caught.value)
+
+
+def test_a_package_that_the_backend_misses_is_named(backend, monkeypatch):
+    from statestore.plugins import _open
+
+    monkeypatch.setattr(_open, "_offered", lambda: ["s3"])
     backend("shelf", schemes=("shelf", "s3"), before="import a_module_that_nobody_has")
     with pytest.raises(PluginError, match="missing=a_module_that_nobody_has"):
         open_store("shelf://")
