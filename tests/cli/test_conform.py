@@ -215,12 +215,13 @@ def test_an_end_before_the_end_cleans_up_too_and_a_terminal_shows_how_far_it_is(
     env = os.environ | {"TERM": "xterm-256color", "COLUMNS": "100"}
     with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=env) as process:
         os.close(theirs)
-        shown = b""
+        shown, sent = b"", False
         try:
             while piece := os.read(ours, 65536):
                 shown += piece
-                if begun.search(shown) and process.poll() is None:
+                if begun.search(shown) and not sent:  # once: another one could come when the command is over
                     process.send_signal(number)
+                    sent = True
         except OSError:
             pass  # a terminal whose other side has been closed ends so
     os.close(ours)
