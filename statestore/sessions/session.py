@@ -67,7 +67,7 @@ class Session:
         return self.log.append_many(drafts, expect=expect)
 
     def transcript(self) -> Transcript:
-        """Return the session's records as they are now; only those that are new are read.
+        """Return the session's records as they are now; only those that are new are read and looked at.
 
         It is kept until the next call, so a session that never asks for it holds no records in memory.
 
@@ -96,7 +96,7 @@ class Session:
                 number=len(known) + 1,
                 log=self.log.name,
             )
-            known = Transcript([*known, *new])
+            known = known.followed_by(new)
         self._known = (known, tail.run)
         return known
 

@@ -57,6 +57,15 @@ class Progress:
         self._by_id: dict[str, deque[int]] = {}
         self._newest = 0  # the largest number of a message or result
 
+    def copy(self) -> Progress:
+        """Return another one that goes on from here by itself."""
+        other = Progress()
+        other.__dict__.update(self.__dict__)
+        other._unclosed = {step: list(calls) for step, calls in self._unclosed.items()}
+        other._waiting = dict(self._waiting)
+        other._by_id = {id_: deque(calls) for id_, calls in self._by_id.items()}
+        return other
+
     @property
     def waiting(self) -> list[int]:
         """The positions of the calls that a step has closed and no result has answered since, as they closed."""
@@ -117,9 +126,22 @@ class Transcript:
     """
 
     def __init__(self, records: Iterable[Record] = ()) -> None:
-        self.records = tuple(records)
+        self.records: tuple[Record, ...] = ()
         self._progress = Progress()
-        self._strays = [at for at, record in enumerate(self.records) if not self._progress.add(record.header)]
+        self._strays: list[int] = []
+        self._go_on(tuple(records))
+
+    def _go_on(self, records: tuple[Record, ...]) -> None:
+        begin = len(self.records)
+        self.records += records
+        self._strays += [at for at, record in enumerate(records, begin) if not self._progress.add(record.header)]
+
+    def followed_by(self, records: Iterable[Record]) -> Transcript:
+        """Return the transcript that goes on with these records; only they are looked at."""
+        other = Transcript()
+        other.records, other._progress, other._strays = self.records, self._progress.copy(), list(self._strays)
+        other._go_on(tuple(records))
+        return other
 
     def __len__(self) -> int:
         return len(self.records)

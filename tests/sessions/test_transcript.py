@@ -126,6 +126,28 @@ def test_once_every_waiting_call_is_answered_a_context_has_every_call_that_a_ste
     assert [record for record in repaired.context() if record.kind == CALL] == calls
 
 
+@settings(max_examples=200, deadline=None)
+@given(chains, st.data())
+def test_a_transcript_that_went_on_is_as_one_made_at_once_and_the_shorter_ones_stay_as_they_are(
+    chain: list[Header], data: st.DataObject
+) -> None:
+    records = list(transcript_of(chain))
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(records)), max_size=4)))
+    grown = Transcript()
+    stages = []
+    for begin, end in zip([0, *cuts], [*cuts, len(records)], strict=True):
+        grown = grown.followed_by(records[begin:end])
+        stages.append((grown, end))
+    for transcript, end in stages:
+        whole = Transcript(records[:end])
+        assert transcript.records == whole.records
+        assert transcript.waiting() == whole.waiting()
+        assert transcript.last_step() == whole.last_step()
+        if end:
+            assert transcript.status() == whole.status()
+            assert transcript.context() == whole.context()
+
+
 def test_of_two_results_for_one_call_the_first_counts(spell: Callable[..., bytes]) -> None:
     answers = [{"kind": "result", "id": f"r{at}", "for_": of} for at, of in enumerate(["a", "a", "b", "a"])]
     context = Transcript(scan(spell([*TWO_CALLS, *answers]))).context()
