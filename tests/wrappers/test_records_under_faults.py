@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import AbstractContextManager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, suppress
 from threading import Barrier, Thread
 
 import pytest
 
-from statestore.errors import Held, Unavailable
-from statestore.records import RecordLog
+from statestore.errors import Conflict, Held, Unavailable
+from statestore.records import RecordLog, new_id
 from statestore.wrappers import Faulty, Step
 from statestore_memory import MemoryStore
 
@@ -118,3 +119,33 @@ def test_an_append_that_was_done_and_then_meets_a_holder_is_not_said_to_be_undon
     assert caught.value.effect_unknown
     assert isinstance(caught.value.__cause__, Held)
     holds[-1].__exit__(None, None, None)
+
+
+def test_the_recipe_for_retrying_loses_no_turn_of_five_workers():
+    """The loop that docs/errors.md shows, by five workers for ten turns each, while answers are lost."""
+    inner = MemoryStore("recipe")
+    RecordLog(inner, "counter").append("count", b"0", expect=1)
+
+    def is_there(log: RecordLog, mine: str) -> bool:
+        while True:
+            with suppress(Unavailable):
+                return any(record.id == mine for record in log)
+
+    def work(seed: int) -> None:
+        log = RecordLog(Faulty(MemoryStore("recipe"), seed=seed, rates={"lost": 0.2, "throttled": 0.1}), "counter")
+        turns = 0
+        while turns < 10:
+            mine = new_id()
+            try:
+                (last,) = log.last(1)
+                log.append("count", b"%d" % (int(last.body) + 1), id=mine, expect=last.n + 1)
+            except Conflict:
+                continue
+            except Unavailable as error:
+                if not (error.effect_unknown and is_there(log, mine)):
+                    continue
+            turns += 1
+
+    with ThreadPoolExecutor(5) as pool:
+        list(pool.map(work, range(5)))
+    assert [record.body for record in RecordLog(inner, "counter")] == [b"%d" % n for n in range(51)]
