@@ -427,3 +427,16 @@ def test_a_huge_session_is_not_held_in_memory(huge: Sessions, what: str) -> None
     finally:
         tracemalloc.stop()
     assert peak < 8 << 20
+
+
+def test_starting_a_session_that_is_there_cuts_nothing(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path, sync="never")
+    with Sessions(store).start(CONF, id=ID):
+        pass
+    file = tmp_path / f"{ID}.state"
+    file.write_bytes(file.read_bytes()[:-5])
+    before = file.read_bytes()
+    with pytest.raises(Exists):
+        Sessions(store).start(id=ID)
+    assert file.read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == [file.name]
