@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from statestore.errors import Corrupt
-from statestore.records.header import MAX_HEADER, Header, decode_header
+from statestore.records.header import MAX_HEADER, Header, decode_header, match_plain
 from statestore.records.record import Record
 
 __all__ = ["CHUNK", "Fetch", "NEVER", "Scan", "scan"]
@@ -23,6 +23,7 @@ CHUNK: Final = 1 << 20
 
 _PEEK: Final = 4096  # bytes that are read behind a body that was skipped: most headers are shorter
 _NEWLINE: Final = 10
+_LONGEST_LINE: Final = MAX_HEADER + 1  # with its newline
 _LONG_HEADER: Final = f"its header line has more than {MAX_HEADER} bytes"
 NEVER: Final = 1 << 63
 """A number and a size that no log reaches."""
@@ -86,36 +87,41 @@ class Scan:
             ahead = b""
             size = len(buffer)
             find = buffer.find
-            while number < before and (newline := find(b"\n", at)) >= 0:
-                if newline - at > MAX_HEADER:
-                    self.end, self.number = begin + at, number
-                    raise self._corrupt(_LONG_HEADER)
-                line = buffer[at:newline]
-                try:
-                    header = decode_header(line)
-                except ValueError as error:
-                    self.end, self.number = begin + at, number
-                    raise self._corrupt(str(error)) from error
-                body = newline + 1
-                stop = body + header.len
-                if stop >= size or buffer[stop] != _NEWLINE:
+            header: Header | None = None
+            while number < before:
+                plain = match_plain(buffer, at)
+                if plain is not None:
+                    body = plain.end()
+                    stop = body + int(plain[1])
+                else:
+                    body = find(b"\n", at) + 1
+                    if body == 0 or body - at > _LONGEST_LINE:
+                        break
+                    header = self._decode(buffer[at : body - 1], begin + at, number)
+                    stop = body + header.len
+                if stop >= size or buffer[stop] != _NEWLINE or body - at > _LONGEST_LINE:
                     break
                 number += 1
                 if number > first:
                     self.end, self.number = begin + stop + 1, number
-                    yield Record(line, buffer[body:stop] if bodies else b"", begin + at, header)
-                at = stop + 1
-            else:
-                self.end, self.number = begin + at, number
-                if number < before and (size < want or size - at > MAX_HEADER):
+                    yield Record(buffer[at : body - 1], buffer[body:stop] if bodies else b"", begin + at, header)
+                at, header = stop + 1, None
+            self.end, self.number = begin + at, number
+            if number == before:
+                return
+            if body == 0:
+                if size < want or size - at > MAX_HEADER:
                     self._end_without_newline(buffer[at:])
                     return
                 want = self._chunk + MAX_HEADER
                 continue
-            self.end, self.number = begin + at, number
+            if body - at > _LONGEST_LINE:
+                raise self._corrupt(_LONG_HEADER)
+            line = buffer[at : body - 1]
             if stop < size:
                 self._end_at_wrong_byte(begin + stop)
                 return
+            header = header or decode_header(line)
             # The record's body ends beyond the buffer. It is read again from its beginning in one piece, so that
             # no record is ever put together from two reads, between which its bytes could have been replaced.
             if size < want:
@@ -141,6 +147,13 @@ class Scan:
                 yield Record(line, data, begin + at, header)
             if not wanted:
                 want, ahead = _PEEK - 1, peek[1:]
+
+    def _decode(self, line: bytes, start: int, number: int) -> Header:
+        try:
+            return decode_header(line)
+        except ValueError as error:
+            self.end, self.number = start, number
+            raise self._corrupt(str(error)) from error
 
     def skip(self) -> None:
         """Go on to `before`, or to the end, and give nothing.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from statestore.records import MAX_HEADER, Header, RecordLog, Usage, draft, encode, scan
-from statestore.records.header import MAX_BODY, _decode_slowly, decode_header, encode_header
+from statestore.records.header import MAX_BODY, _decode_slowly, decode_header, encode_header, match_plain
 from statestore_memory import MemoryStore
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "statefile"
@@ -54,7 +55,30 @@ def same(a: Header | None, b: Header | None) -> bool:
 
 
 def check(line: bytes) -> None:
-    assert same(outcome(decode_header, line), outcome(_decode_slowly, line)), line
+    header = outcome(decode_header, line)
+    assert same(header, outcome(_decode_slowly, line)), line
+    plain = match_plain(line + b"\n", 0)
+    if plain is not None:
+        assert header is not None
+        assert (plain.end(), int(plain[1])) == (len(line) + 1, header.len)
+
+
+@settings(max_examples=500)
+@given(st.from_regex(re.compile(match_plain.__self__.pattern), fullmatch=True))
+def test_a_line_that_is_matched_without_being_read_is_read_alike(line: bytes) -> None:
+    """Also with members twice: a scan believes the match's `len`, and whoever asks for the header gets the same."""
+    assert match_plain(line, 0)
+    check(line[:-1])
+
+
+def test_the_lines_of_real_sessions_are_matched_without_being_read() -> None:
+    lines = [
+        record.line
+        for name in ("session-200", "session-2000")
+        for record in scan((VECTORS / f"{name}.state").read_bytes())
+    ]
+    plain = [line for line in lines if match_plain(line + b"\n", 0)]
+    assert len(plain) > len(lines) // 2
 
 
 NAMES = st.sampled_from(
