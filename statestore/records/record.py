@@ -13,7 +13,7 @@ from statestore.records.gojson import quote
 from statestore.records.header import (
     MAX_HEADER,
     Header,
-    decode_header,
+    decode_known,
     encode_header,
     spell_shape,
 )
@@ -43,7 +43,8 @@ class Record(msgspec.Struct, frozen=True, eq=False, gc=False):
     def header(self) -> Header:
         """The header's fields."""
         if self._header is None:
-            msgspec.structs.force_setattr(self, "_header", decode_header(self.line))
+            # Only a line that a scan has matched as plain, or that was spelled here, comes without its header.
+            msgspec.structs.force_setattr(self, "_header", decode_known(self.line))
             assert self._header is not None
         return self._header
 
