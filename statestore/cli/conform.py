@@ -15,6 +15,7 @@ import typer
 
 from statestore.cli.screen import Screen, complain, emit, plural
 from statestore.cli.targets import Json, open_for
+from statestore.cli.values import choice, part, whole
 
 if TYPE_CHECKING:
     from statestore.conformance import Clause, Report, Result
@@ -44,16 +45,14 @@ def conform(
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the backend.", show_default=False)
     ] = None,
     level: Annotated[
-        Level | None, typer.Option(help="Try all clauses up to this level.", show_default="concurrent")
+        str | None, choice("--level", "Try all clauses up to this level.", tuple(Level), default="concurrent")
     ] = None,
     clause: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Try this clause, and no others.", show_default=False),
     ] = None,
-    sample: Annotated[float, typer.Option(metavar="PART", help="Run heavy clauses at this part of their size.")] = 1.0,
-    seed: Annotated[
-        int | None, typer.Option(metavar="N", help="Draw other random operations.", show_default=False)
-    ] = None,
+    sample: Annotated[float, part("--sample", "Run heavy clauses at this part of their size.")] = 1.0,
+    seed: Annotated[int | None, whole("--seed", "Draw other random operations.")] = None,
     report: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a .html or .json report.", show_default=False)
     ] = None,
@@ -88,8 +87,6 @@ def conform(
         return
     if store is None:
         raise typer.BadParameter("name a store, or give --list")
-    if not 0 < sample <= 1:
-        raise typer.BadParameter("a sample is above 0 and at most 1")
     if report is not None:
         _check_target(report)
     options = _options(option or [])

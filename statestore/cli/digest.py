@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import msgspec
+from msgspec.structs import astuple
 
 from statestore.errors import Corrupt
 from statestore.records import START, STEP, Record, Scan, Usage
@@ -30,7 +30,8 @@ class Digest:
         session: whether the log is a session's: it begins with a start.
         stray: whether the last record is a result that answers no waiting call.
         steps: how many answers of a model there are.
-        usage: the tokens of all steps together.
+        told: how many of them say their tokens.
+        usage: the tokens of these together; None where no step says its own.
         holder: who holds the log, as far as the store can tell.
     """
 
@@ -43,7 +44,8 @@ class Digest:
     session: bool = False
     stray: bool = False
     steps: int = 0
-    usage: Usage = field(default_factory=Usage)
+    told: int = 0
+    usage: Usage | None = None
     holder: Holder | None = None
     _progress: Progress = field(default_factory=Progress)
     _step: Record | None = None
@@ -81,7 +83,8 @@ class Digest:
             self.steps += 1
             self._step = record
             if (used := record.header.usage) is not None:
-                pairs = zip(msgspec.structs.astuple(self.usage), msgspec.structs.astuple(used), strict=True)
+                self.told += 1
+                pairs = zip(astuple(self.usage or Usage()), astuple(used), strict=True)
                 self.usage = Usage(*map(sum, pairs))
 
     @property
@@ -98,10 +101,10 @@ class Digest:
 
     @property
     def prompt_tokens(self) -> int | None:
-        """The size of the last step's prompt; None for a log that is no session."""
-        if not self.session:
+        """The size of the last step's prompt; None where no step says it, and for a log that is no session."""
+        if not self.session or self._step is None or self._step.header.usage is None:
             return None
-        return Transcript([self._step]).prompt_tokens() if self._step else 0
+        return Transcript([self._step]).prompt_tokens()
 
 
 def digest(store: Store, log: str) -> Digest:

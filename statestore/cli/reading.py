@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import codecs
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +14,7 @@ import typer
 from statestore.cli.safe import safe
 from statestore.cli.screen import Screen, emit
 from statestore.cli.targets import Json, LogArgument, StoreArgument, StoreOnly, find, open_for
+from statestore.cli.values import whole
 
 if TYPE_CHECKING:
     from statestore.store import LogInfo, Store
@@ -25,7 +26,7 @@ def ls(
     store: StoreOnly,
     prefix: Annotated[str, typer.Option(help="Only names that begin so.", show_default=False)] = "",
     after: Annotated[str, typer.Option(help="Only names greater than this one.", show_default=False)] = "",
-    limit: Annotated[int | None, typer.Option(min=1, help="At most so many.", show_default=False)] = None,
+    limit: Annotated[int | None, whole("--limit", "At most so many.", least=1)] = None,
     long: Annotated[bool, typer.Option("--long", help="Read each log too: its records and its status.")] = False,
     json: Json = False,
 ) -> None:
@@ -33,6 +34,9 @@ def ls(
 
     With --long each log is read for its records and its status: open, closed, interrupted, failed or stepping for a
     session; corrupt; torn, where a crash cut the last append short; else a dash.
+
+    Elsewhere than on a terminal there is nothing but the names, one a line; --long adds size, records and status,
+    each behind a tab.
 
     \b
     Examples:
@@ -42,27 +46,22 @@ def ls(
     """
     with open_for(store) as opened:
         rows = opened.list(prefix, after=after, tails=True)
-        screen = Screen()
-        last = ""
-        for info in rows if limit is None else islice(rows, limit):
-            if json:
-                emit(_row(opened, info, long))
-                continue
-            if not last:
-                _put(screen, ["SIZE", "RECORDS", "STATUS"] if long else ["SIZE"], "LOG", "dim")
-            row = _row(opened, info, long)
-            cells = [f"{row['size']:,}"]
-            if long:
-                state = [row["status"], "torn" if row["torn"] else None]
-                cells += [f"{row['records']:,}", ", ".join(filter(None, state)) or "-"]
-            _put(screen, cells, info.name, "")
-            last = info.name
+        page = rows if limit is None else islice(rows, limit)
         if json:
-            return
-        if not last:
-            screen.put("no logs")
-        elif limit is not None and next(rows, None):
-            screen.put(("there are more: ", "dim"), f"--after {last}")
+            for info in page:
+                emit(_row(opened, info, long))
+        elif sys.stdout.isatty():
+            last = _table(opened, page, long)
+            if limit is not None and next(rows, None):
+                Screen().put(("there are more: ", "dim"), f"--after {last}")
+        else:
+            # Whatever a script takes from here is a log: no header, no remark, and no blank in any field.
+            for info in page:
+                more: list[str] = []
+                if long:
+                    row = _row(opened, info, long)
+                    more = [str(row["size"]), str(row["records"]), ",".join(_state(row))]
+                sys.stdout.write("\t".join(map(safe, [info.name, *more])) + "\n")
 
 
 def _row(store: Store, info: LogInfo, long: bool) -> dict[str, Any]:
@@ -73,6 +72,28 @@ def _row(store: Store, info: LogInfo, long: bool) -> dict[str, Any]:
         found = digest(store, info.name)
         row |= {"records": found.records, "torn": found.torn, "status": "corrupt" if found.corrupt else found.status}
     return row
+
+
+def _state(row: dict[str, Any]) -> list[str]:
+    """Return the words of a log's status."""
+    return list(filter(None, [row["status"], "torn" if row["torn"] else None])) or ["-"]
+
+
+def _table(store: Store, page: Iterable[LogInfo], long: bool) -> str:
+    """Print logs for a person, as they are found, and return the last one's name."""
+    screen, last = Screen(), ""
+    for info in page:
+        if not last:
+            _put(screen, ["SIZE", "RECORDS", "STATUS"] if long else ["SIZE"], "LOG", "dim")
+        row = _row(store, info, long)
+        cells = [f"{row['size']:,}"]
+        if long:
+            cells += [f"{row['records']:,}", ", ".join(_state(row))]
+        _put(screen, cells, info.name, "")
+        last = info.name
+    if not last:
+        screen.put("no logs")
+    return last
 
 
 def _put(screen: Screen, cells: list[str], name: str, style: str) -> None:
@@ -86,7 +107,7 @@ def _put(screen: Screen, cells: list[str], name: str, style: str) -> None:
 def cat(
     store: StoreArgument,
     log: LogArgument = None,
-    record: Annotated[int | None, typer.Option(min=1, help="Only this record.", show_default=False)] = None,
+    record: Annotated[int | None, whole("--record", "Only this record.", least=1)] = None,
     body: Annotated[bool, typer.Option("--body", help="Only the record's body.")] = False,
     raw: Annotated[bool, typer.Option("--raw", help="Exact bytes on a terminal too.")] = False,
     json: Json = False,

@@ -9,6 +9,7 @@ import typer
 
 from statestore.cli.screen import Screen, binary, emit, plural
 from statestore.cli.targets import Json, LogArgument, StoreArgument, find, open_for
+from statestore.cli.values import whole
 
 if TYPE_CHECKING:
     from statestore.cli.digest import Digest
@@ -22,7 +23,7 @@ def show(
     store: StoreArgument,
     log: LogArgument = None,
     full: Annotated[bool, typer.Option("--full", help="Bodies whole, not their first lines.")] = False,
-    last: Annotated[int | None, typer.Option(min=1, help="Only the last N records.", show_default=False)] = None,
+    last: Annotated[int | None, whole("--last", "Only the last N records.", least=1)] = None,
     json: Json = False,
 ) -> None:
     """Tell a session as a story.
@@ -97,7 +98,10 @@ def _close(screen: Screen, found: Digest, story: Story) -> None:
         numbers = ", ".join(str(number) for block in story.blocks.values() for number in block)
         _label(screen, "unfinished", f"{numbers}: no step closes them, so no context holds them", "yellow")
     if found.steps:
-        _label(screen, "tokens", f"{tokens(found.usage)} in {plural(found.steps, 'step')}")
+        some = f"{found.told:,} of " if 0 < found.told < found.steps else ""
+        took = tokens(found.usage) if found.usage else "unknown"
+        _label(screen, "tokens", f"{took} in {some}{plural(found.steps, 'step')}")
+    if found.prompt_tokens is not None:
         _label(screen, "prompt", f"{found.prompt_tokens:,} tokens at the last step")
 
 
@@ -136,6 +140,6 @@ def _summary(found: Digest) -> dict[str, Any]:
         "status": found.status,
         "waiting": found.waiting,
         "steps": found.steps,
-        "usage": asdict(found.usage),
+        "usage": asdict(found.usage) if found.usage else None,
         "prompt_tokens": found.prompt_tokens,
     }

@@ -10,6 +10,7 @@ import typer
 
 from statestore.cli.screen import Screen, emit, plural
 from statestore.cli.targets import SUFFIX, Json, LogArgument, StoreArgument, find, open_for
+from statestore.cli.values import whole
 
 __all__ = ["append", "fork"]
 
@@ -27,17 +28,17 @@ def append(
     kind: Annotated[str, _text("What the record is: message, result, any other word.")] = "message",
     body: Annotated[Text, _text("Its body, as text.")] = None,
     file: Annotated[Path | None, _text("A file whose bytes are its body.")] = None,
-    expect: Annotated[int | None, typer.Option(min=1, help="Only as this number.", show_default=False)] = None,
+    expect: Annotated[int | None, whole("--expect", "Only as this number.", least=1)] = None,
     create: Annotated[bool, typer.Option("--create", help="Make the log: the record is its first.")] = False,
     type_: Annotated[Text, _text("The body's media type.", "--type")] = None,
     for_: Annotated[Text, _text("The call or message that it answers.", "--for")] = None,
     step: Annotated[Text, _text("The step that a block belongs to.")] = None,
-    exit_: Annotated[int | None, typer.Option("--exit", help="A tool's exit status.", show_default=False)] = None,
+    exit_: Annotated[int | None, whole("--exit", "A tool's exit status.")] = None,
     via: Annotated[Text, _text("How a message came in.")] = None,
     source: Annotated[Text, _text("Where instructions came from.")] = None,
     provider: Annotated[Text, _text("Who served the model.")] = None,
     model: Annotated[Text, _text("The model that answered.")] = None,
-    upto: Annotated[int | None, typer.Option(help="On a step, the last record seen.", show_default=False)] = None,
+    upto: Annotated[int | None, whole("--upto", "On a step, the last record seen.")] = None,
     harness: Annotated[Text, _text("The version of the program.")] = None,
     request: Annotated[Text, _text("A digest of the request.")] = None,
     usage: Annotated[Text, _text("The tokens of a step, as JSON: input, output, cache_read, cache_write.")] = None,
@@ -50,7 +51,8 @@ def append(
 ) -> None:
     """Add one record and print its number, id and offset.
 
-    Its body comes from standard input, --body or --file.
+    Its body comes from standard input, --body or --file. Where nothing comes on standard input nothing is added: what
+    stood before the pipe may have failed.
     With --expect N it is added only if it becomes record N, so that of two writers who have read the same log one
     wins and the other is told. A torn end, which a crash has left, is cut first and kept aside.
 
@@ -68,7 +70,7 @@ def append(
         raise typer.BadParameter("--create makes record 1, so --expect is 1 or left out")
     target = find(store, log)
 
-    from statestore.errors import Conflict, Exists, NotFound
+    from statestore.errors import Conflict, Exists, NotFound, StateStoreError
     from statestore.records import RecordLog, draft
 
     fields: dict[str, Any] = {
@@ -84,6 +86,9 @@ def append(
         draft(kind, data, **fields)
     except (ValueError, OverflowError) as error:
         raise typer.BadParameter(str(error)) from error
+    if not data and body is None and file is None:
+        hint = "nothing came on standard input: give --body '' to append an empty body"
+        raise StateStoreError(hint, log=target.log)
     with open_for(target.store, create=create) as opened:
         try:
             record = RecordLog(opened, target.log).append(kind, data, expect=1 if create else expect, **fields)
@@ -114,7 +119,9 @@ def _usage(text: str | None) -> Any:
     try:
         return json.decode(_bytes(text), type=Usage)
     except (ValidationError, ValueError) as error:
-        raise typer.BadParameter(f'--usage is JSON such as {{"input": 301, "output": 714}}: {error}') from error
+        named = ", ".join(Usage.__struct_fields__)
+        example = '{"input": 301, "output": 714}'
+        raise typer.BadParameter(f"--usage is a JSON object such as {example}: whole numbers for {named}") from error
 
 
 def _body(body: str | None, file: Path | None) -> bytes:
@@ -122,16 +129,14 @@ def _body(body: str | None, file: Path | None) -> bytes:
         return _bytes(body)
     if file is not None:
         return file.read_bytes()
-    return sys.stdin.buffer.read()
+    return sys.stdin.buffer.read() if sys.stdin else b""  # it may be closed
 
 
 def fork(
     store: StoreArgument,
     log: LogArgument = None,
     to: Annotated[str | None, typer.Argument(metavar="TO", help="The new log's name; a new id by default.")] = None,
-    before: Annotated[
-        int | None, typer.Option(min=2, help="Copy the records in front of this one.", show_default=False)
-    ] = None,
+    before: Annotated[int | None, whole("--before", "Copy the records in front of this one.", least=2)] = None,
     json: Json = False,
 ) -> None:
     """Copy a log, or its first records, to a new one.

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import re
 import shutil
+import struct
 import subprocess
 import sys
+import termios
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,6 +72,31 @@ def spawn() -> Run:
         return Ran(result.returncode, result.stdout, result.stderr.decode())
 
     return start
+
+
+def on_a_terminal(*args: object, width: int = 80, **env: str) -> bytes:
+    """Run a command whose standard input, output and error are a terminal, and return what that was sent."""
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
+    clean = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR", "COLUMNS")}
+    command = [sys.executable, "-P", "-m", "statestore", *map(str, args)]
+    env = clean | {"TERM": "xterm-256color"} | env
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=env) as process:
+        os.close(theirs)
+        shown = b""
+        try:
+            while piece := os.read(ours, 65536):
+                shown += piece
+        except OSError:
+            pass  # a terminal whose other side has been closed ends so
+    os.close(ours)
+    assert process.returncode == 0, shown
+    return shown.replace(b"\r\n", b"\n")
+
+
+def plain(shown: bytes) -> str:
+    """Return what a terminal was sent as text without colours, and without what NO_COLOR leaves: bold and dim."""
+    return re.sub(rb"\x1b\[[0-9;]*m", b"", shown).decode()
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from typer.main import get_command
 
 from statestore.cli.app import app
 
-from .conftest import Run
+from .conftest import Run, on_a_terminal, plain
 
 PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
 SECTIONS = {
@@ -47,10 +47,11 @@ def test_each_example_prints_what_the_page_shows(
     (vectors / "session-2000.state").unlink()
     (damaged / "other.state").unlink()
     page = PAGE.read_text()
-    for block in re.findall(r"^```console\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
+    for where, block in re.findall(r"^```(console|terminal)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
         for example in re.findall(r"^\$ .*\n(?:(?!\$ ).*\n)*", block, re.MULTILINE):
             line, _, shown = example.partition("\n")
-            out = printed(line[2:])
+            args = shlex.split(line)[2:]
+            out = plain(on_a_terminal(*args)) if where == "terminal" else printed(line[2:])
             if os.environ.get("UPDATE_SCREENS"):
                 page = page.replace(example, f"{line}\n{out}", 1)
             else:

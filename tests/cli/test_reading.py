@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import os
-import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -15,13 +14,42 @@ from statestore.records import RecordLog, scan
 from statestore.store import NEW
 from statestore_local import LocalStore
 
-from .conftest import Run
+from .conftest import Run, on_a_terminal, plain
 
 
-def test_ls_shows_each_log_with_its_size(run: Run, vectors: Path) -> None:
+def test_ls_shows_each_log_with_its_size_on_a_terminal(vectors: Path) -> None:
     sizes = {file.stem: file.stat().st_size for file in vectors.glob("*.state")}
-    rows = [line.split() for line in run("ls", vectors).out.splitlines()]
+    rows = [line.split() for line in plain(on_a_terminal("ls", vectors)).splitlines()]
     assert rows == [["SIZE", "LOG"], *([f"{sizes[name]:,}", name] for name in sorted(sizes))]
+
+
+def test_ls_gives_a_script_the_names_and_nothing_else(run: Run, vectors: Path) -> None:
+    (vectors / "empty.state").touch()  # a creation that died, and no log
+    assert run("ls", vectors).out == "session-12\nsession-200\nsession-2000\n"
+    assert run("ls", vectors, "--limit", 2).out == "session-12\nsession-200\n"
+    assert run("ls", vectors, "--prefix", "nothing").out == ""
+
+
+def test_a_shell_goes_through_the_logs_that_ls_gives_it(vectors: Path) -> None:
+    script = 'for log in $("$0" -P -m statestore ls "$1"); do "$0" -P -m statestore verify "$1" "$log"; done'
+    ran = subprocess.run(["sh", "-c", script, sys.executable, vectors], capture_output=True, check=True)
+    assert ran.stderr == b""
+    assert [line.split()[:2] for line in ran.stdout.decode().splitlines()] == [
+        ["ok", name] for name in ("session-12", "session-200", "session-2000")
+    ]
+
+
+def test_ls_long_gives_a_script_columns_behind_tabs_that_hold_no_blank(run: Run, damaged: Path) -> None:
+    with LocalStore(damaged) as store:
+        RecordLog(store, "zero").append("note", expect=1, id="1", time="2026-09-28T12:00:00Z")
+        size = store.tail("zero").size
+    assert [line.split("\t") for line in run("ls", damaged, "--long").out.splitlines()] == [
+        ["corrupt", "2557", "5", "corrupt"],
+        ["other", "11", "0", "corrupt"],
+        ["torn", "2547", "11", "closed,torn"],
+        ["whole", "2557", "12", "failed"],
+        ["zero", str(size), "1", "-"],
+    ]
 
 
 def test_ls_long_reads_records_and_status(run: Run, vectors: Path) -> None:
@@ -41,14 +69,14 @@ def test_ls_long_shows_damage_and_a_torn_end_and_still_lists_all(run: Run, damag
         ("torn", "closed", 128),
         ("whole", "failed", 0),
     ]
-    assert "closed, torn" in run("ls", damaged, "--long").out
+    assert b"closed, torn" in on_a_terminal("ls", damaged, "--long")
 
 
 def test_ls_goes_on_where_a_page_ended(run: Run, vectors: Path) -> None:
-    first = run("ls", vectors, "--limit", 2)
-    assert first.out.splitlines()[-1] == "there are more: --after session-200"
+    first = plain(on_a_terminal("ls", vectors, "--limit", 2))
+    assert first.endswith("\nthere are more: --after session-200\n")
     assert [row["log"] for row in run("ls", vectors, "--after", "session-200", "--json").lines] == ["session-2000"]
-    assert "there are more" not in run("ls", vectors, "--limit", 3).out
+    assert b"there are more" not in on_a_terminal("ls", vectors, "--limit", 3)
 
 
 def test_ls_takes_a_prefix_as_text_and_not_as_a_folder(run: Run, vectors: Path) -> None:
@@ -58,8 +86,9 @@ def test_ls_takes_a_prefix_as_text_and_not_as_a_folder(run: Run, vectors: Path) 
     ]
 
 
-def test_ls_of_a_store_without_logs_says_so(run: Run, tmp_path: Path) -> None:
-    assert run("ls", tmp_path).out == "no logs\n"
+def test_ls_of_a_store_without_logs_says_so_to_a_person(run: Run, tmp_path: Path) -> None:
+    assert on_a_terminal("ls", tmp_path) == b"no logs\n"
+    assert run("ls", tmp_path).out == ""
     assert run("ls", tmp_path, "--json").out == ""
 
 
@@ -155,28 +184,6 @@ main()
             count += len(piece)
     assert process.returncode == 0
     assert count == size
-
-
-def on_a_terminal(*args: object) -> bytes:
-    """Run a command whose standard output is a terminal, and return what it was sent."""
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-P", "-m", "statestore", *map(str, args)]
-    with subprocess.Popen(command, stdout=theirs, env=os.environ | {"TERM": "xterm", "COLUMNS": "80"}) as process:
-        os.close(theirs)
-        shown = b""
-        # A terminal whose other side has been closed is at its end with EIO.
-        while piece := _read(ours):
-            shown += piece
-    os.close(ours)
-    assert process.returncode == 0
-    return shown.replace(b"\r\n", b"\n")
-
-
-def _read(descriptor: int) -> bytes:
-    try:
-        return os.read(descriptor, 65536)
-    except OSError:
-        return b""
 
 
 def test_cat_shows_control_characters_as_escapes_on_a_terminal_unless_raw(tmp_path: Path) -> None:

@@ -128,7 +128,9 @@ def test_no_command_shows_what_a_hostile_record_holds(kind: str, text: str, data
             args = [*command, root] if command[0] != "show" else [*command, root, "log"]
             result = CliRunner().invoke(app, args)
             assert result.exit_code == 0, result.stderr
-            assert not unsafe_characters(result.stdout_bytes.decode())
+            # A tab parts the columns of ls, and no column holds one.
+            columns = result.stdout_bytes.decode().split("\t", 3 if command[0] == "ls" else 0)
+            assert not any(map(unsafe_characters, columns))
             assert not result.stderr
 
 

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import re
-import struct
-import subprocess
-import sys
-import termios
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,7 +12,7 @@ from statestore.plugins import Backend, Plugin
 from statestore.store import Capabilities
 from statestore_memory.plugin import MemoryOptions
 
-from .conftest import Run
+from .conftest import Run, on_a_terminal, plain
 
 SCREENS = Path(__file__).parent / "screens"
 
@@ -82,20 +76,21 @@ def test_the_screen_of_plugins(run: Run, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_terminal_wraps_below_the_beginning_of_the_text_and_respects_no_color(
     vectors: Path, width: int, colour: bool
 ) -> None:
-    ours, theirs = os.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
-    env = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR", "COLUMNS")}
-    env |= {"TERM": "xterm-256color"} | ({} if colour else {"NO_COLOR": "1"})
-    args = [sys.executable, "-P", "-m", "statestore", "show", str(vectors), "session-200", "--last", "9"]
-    with subprocess.Popen(args, stdin=theirs, stdout=theirs, stderr=theirs, env=env) as process:
-        os.close(theirs)
-        shown = b""
-        try:
-            while piece := os.read(ours, 65536):
-                shown += piece
-        except OSError:
-            pass  # a terminal whose other side has been closed ends so
-    os.close(ours)
-    assert process.returncode == 0
+    env = {} if colour else {"NO_COLOR": "1"}
+    shown = on_a_terminal("show", vectors, "session-200", "--last", 9, width=width, **env)
     assert (b"\x1b[36m" in shown) == colour
-    compare(f"terminal-{width}", re.sub(rb"\x1b\[[0-9;]*m", b"", shown).decode().replace("\r\n", "\n"))
+    compare(f"terminal-{width}", plain(shown))
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("terminal-ls", ["vectors"]),
+        ("terminal-ls-limit", ["vectors", "--limit", "2"]),
+        ("terminal-ls-long", ["damaged", "--long"]),
+        ("terminal-ls-empty", ["vectors", "--prefix", "nothing"]),
+    ],
+)
+def test_a_terminal_gets_the_logs_as_a_table(vectors: Path, damaged: Path, name: str, args: list[str]) -> None:
+    places = {"vectors": vectors, "damaged": damaged}
+    compare(name, plain(on_a_terminal("ls", places[args[0]], *args[1:])))

@@ -99,6 +99,26 @@ def test_results_are_told_with_the_calls_that_they_answer(run: Run, tmp_path: Pa
     assert (summary["status"], summary["waiting"], summary["prompt_tokens"]) == ("interrupted", [4], 20)
 
 
+def test_tokens_that_no_step_says_are_unknown_and_not_none(run: Run, tmp_path: Path) -> None:
+    with LocalStore(tmp_path) as store, Sessions(store).start() as session:
+        session.append("step", b"{}", id="s1", upto=1)
+        told = run("show", tmp_path, session.id)
+        assert "tokens      unknown in 1 step\n" in told.out
+        assert "prompt" not in told.out
+        summary = run("show", tmp_path, session.id, "--json").lines[-1]["summary"]
+        assert (summary["steps"], summary["usage"], summary["prompt_tokens"]) == (1, None, None)
+        session.append("step", b"{}", id="s2", upto=1, usage=Usage(input=5, output=6))
+        told = run("show", tmp_path, session.id)
+        assert "tokens      5 in, 6 out in 1 of 2 steps\nprompt      5 tokens at the last step\n" in told.out
+        session.append("step", b"{}", id="s3", upto=1)
+        told = run("show", tmp_path, session.id)
+        assert "tokens      5 in, 6 out in 1 of 3 steps\n" in told.out
+        assert "prompt" not in told.out
+        session.append("step", b"{}", id="s4", upto=1, usage=Usage())
+        told = run("show", tmp_path, session.id)
+        assert "tokens      5 in, 6 out in 2 of 4 steps\nprompt      0 tokens at the last step\n" in told.out
+
+
 def test_a_session_that_somebody_holds_is_stepping_and_its_holder_named(run: Run, tmp_path: Path) -> None:
     with LocalStore(tmp_path) as store, Sessions(store).start() as session:
         ran = run("show", tmp_path, session.id)

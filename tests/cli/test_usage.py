@@ -59,6 +59,83 @@ def test_wrong_usage_is_one_line_that_says_where_help_is_and_2(run: Run, args: l
     assert ran.error["error"] == "Usage"
 
 
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (["show", ".", "log", "--last", "0"], "--last is a whole number from 1 on, not '0'"),
+        (["show", ".", "log", "--last", "-3"], "--last is a whole number from 1 on, not '-3'"),
+        (["show", ".", "log", "--last", "ten"], "--last is a whole number from 1 on, not 'ten'"),
+        (["show", ".", "log", "--last", "²"], "--last is a whole number from 1 on, not '²'"),
+        (["show", ".", "log", "--last", ""], "--last is a whole number from 1 on, not ''"),
+        (["ls", ".", "--limit", "1.5"], "--limit is a whole number from 1 on, not '1.5'"),
+        (
+            ["ls", ".", "--limit", "9223372036854775808"],
+            "--limit is a whole number from 1 on of at most 64 bits, not 9223372036854775808",
+        ),
+        (["cat", ".", "log", "--record", "0"], "--record is a whole number from 1 on, not '0'"),
+        (["append", ".", "log", "--expect", "0"], "--expect is a whole number from 1 on, not '0'"),
+        (["append", ".", "log", "--exit", "one"], "--exit is a whole number, not 'one'"),
+        (["append", ".", "log", "--upto", "1e3"], "--upto is a whole number, not '1e3'"),
+        (
+            ["append", ".", "log", "--usage", '{"input": 1.5}'],
+            (
+                '--usage is a JSON object such as {"input": 301, "output": 714}: '
+                "whole numbers for input, output, cache_read, cache_write"
+            ),
+        ),
+        (["fork", ".", "log", "--before", "1"], "--before is a whole number from 2 on, not '1'"),
+        (["conform", ".", "--seed", "x"], "--seed is a whole number, not 'x'"),
+    ],
+)
+def test_a_value_that_an_option_does_not_take_is_told_in_our_words(run: Run, args: list[str], told: str) -> None:
+    ran = run(*args, "--json")
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.err.startswith(f"error: {told}; statestore {args[0]} --help shows what it takes\n")
+    assert ran.error == {"error": "Usage", "message": told, "facts": {"command": f"statestore {args[0]}"}}
+
+
+def snapshot(root: Path) -> dict[str, object]:
+    """Return all that a command could change below a directory; that it was read is no change."""
+
+    def look(path: Path) -> object:
+        found = path.lstat()
+        data = path.read_bytes() if path.is_file() else b""
+        return found.st_ino, found.st_mode, found.st_nlink, found.st_uid, found.st_gid, found.st_mtime_ns, data
+
+    return {str(path.relative_to(root)): look(path) for path in [root, *root.rglob("*")]}
+
+
+LOOKING = {
+    "ls": [["damaged"], ["damaged", "--long"], ["damaged", "--json", "--long"], ["damaged/missing"]],
+    "show": [
+        *([f"damaged/{log}.state"] for log in ("whole", "torn", "corrupt", "other", "empty", "missing")),
+        ["damaged", "whole", "--json", "--last", "2"],
+        ["missing", "log"],
+    ],
+    "cat": [["damaged", "torn"], ["damaged", "whole", "--record", "4", "--body"], ["damaged", "missing"]],
+    "verify": [["damaged"], ["damaged", "torn"], ["damaged", "--json"], ["damaged", "missing"]],
+    "plugins": [[], ["--json"]],
+}
+WRITING = {"demo", "append", "fork", "conform", "new-backend"}
+
+
+def test_every_command_looks_or_writes() -> None:
+    assert sorted([*LOOKING, *WRITING]) == sorted(COMMANDS)
+
+
+@pytest.mark.parametrize("command", LOOKING)
+def test_a_command_that_looks_changes_nothing(
+    run: Run, damaged: Path, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (damaged / "empty.state").touch()
+    monkeypatch.chdir(damaged.parent)
+    before = snapshot(damaged.parent)
+    for args in LOOKING[command]:
+        ran = run(command, *args)
+        assert ran.status == 0 or ran.err.startswith("error: ")
+        assert snapshot(damaged.parent) == before, args
+
+
 def test_the_same_as_a_process_of_its_own(spawn: Run, vectors: Path) -> None:
     assert spawn("ls", vectors).status == 0
     assert spawn("show", vectors, "nope").status == 1

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -15,12 +17,40 @@ from statestore_local import LocalStore
 from .conftest import Ran, Run
 
 
-@pytest.mark.parametrize("body", [b"", b"text", bytes(range(256)), b'{"n":1}\n', "é\u2028\r\n".encode()])
+@pytest.mark.parametrize("body", [b"\0", b"text", bytes(range(256)), b'{"n":1}\n', "é\u2028\r\n".encode()])
 def test_append_takes_exact_bytes_from_standard_input_or_a_file(run: Run, tmp_path: Path, body: bytes) -> None:
     (tmp_path / "body").write_bytes(body)
     assert run("append", tmp_path, "log", "--create", stdin=body).status == 0
     assert run("append", tmp_path / "log.state", "--file", tmp_path / "body").status == 0
     assert [record.body for record in scan((tmp_path / "log.state").read_bytes())] == [body, body]
+
+
+@pytest.mark.parametrize("options", [[], ["--create"], ["--create", "--kind", "result"]])
+def test_append_of_nothing_from_standard_input_is_refused_and_makes_nothing(
+    run: Run, tmp_path: Path, options: list[str]
+) -> None:
+    ran = run("append", tmp_path / "new", "log", *options)
+    assert (ran.status, ran.out) == (1, "")
+    assert ran.err == "error: nothing came on standard input: give --body '' to append an empty body log=log\n"
+    assert run("append", tmp_path / "new", "log", *options, "--json").error["facts"] == {"log": "log"}
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("redirection", ["false | {}", "{} < /dev/null", "{} <&-"])
+def test_a_shell_whose_pipe_gave_nothing_appends_no_record(vectors: Path, redirection: str) -> None:
+    before = (vectors / "session-12.state").read_bytes()
+    script = redirection.format('"$0" -P -m statestore append "$1" session-12')
+    ran = subprocess.run(["sh", "-c", script, sys.executable, vectors], capture_output=True)
+    assert ran.returncode == 1
+    assert ran.stderr.startswith(b"error: nothing came on standard input")
+    assert (vectors / "session-12.state").read_bytes() == before
+
+
+def test_an_empty_body_is_appended_where_it_is_meant(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "body").touch()
+    assert run("append", tmp_path, "log", "--create", "--body", "").status == 0
+    assert run("append", tmp_path, "log", "--file", tmp_path / "body").status == 0
+    assert [record.body for record in scan((tmp_path / "log.state").read_bytes())] == [b"", b""]
 
 
 def test_append_prints_number_id_and_offset(run: Run, vectors: Path) -> None:
