@@ -26,6 +26,7 @@ __all__ = [
     "decode_known",
     "encode_header",
     "match_plain",
+    "shapes",
     "spell_shape",
 ]
 
@@ -37,7 +38,8 @@ MAX_BODY: Final = 1 << 48
 
 _MOST_SHAPES: Final = 1024
 _LONGEST_SHAPE: Final = 256
-_shapes: dict[tuple[Any, ...], tuple[str, str]] = {}
+shapes: dict[tuple[Any, ...], tuple[str, str]] = {}
+"""What `spell_shape` has returned, by the kind and the fields: looked up first, it saves the call."""
 
 ZERO_TIME: Final = "0001-01-01T00:00:00Z"
 
@@ -192,19 +194,14 @@ def spell_shape(kind: str, fields: dict[str, Any]) -> tuple[str, str]:
         TypeError: there is no such field, or a value has another type.
         ValueError: a value cannot be written.
     """
-    key = (kind, *fields.items())
-    try:
-        return _shapes[key]
-    except (KeyError, TypeError):  # a value that has no hash gets its error below
-        pass
     if type(kind) is not str:
         raise TypeError(f"kind is str, not {type(kind).__name__}")
     shape = f',"kind":{quote(kind)},"id":', _spell_options(fields) + "}"
     # Only strings are remembered: no other value equals one. The memory is small and forgets all at once.
     if len(shape[0]) + len(shape[1]) <= _LONGEST_SHAPE and all(type(value) is str for value in fields.values()):
-        if len(_shapes) >= _MOST_SHAPES:
-            _shapes.clear()
-        _shapes[key] = shape
+        if len(shapes) >= _MOST_SHAPES:
+            shapes.clear()
+        shapes[kind, *fields.items()] = shape
     return shape
 
 

@@ -15,6 +15,7 @@ from statestore.records.header import (
     Header,
     decode_known,
     encode_header,
+    shapes,
     spell_shape,
 )
 from statestore.records.times import now, spell_time
@@ -116,7 +117,10 @@ def spell_rest(kind: str, body: bytes, id: str | None, time: str | None, fields:
     """Return the bytes of a header behind its number; the arguments are those of :func:`draft`."""
     if type(body) is not bytes:
         raise TypeError(f"a body is bytes, not {type(body).__name__}: encode text first")
-    before, behind = spell_shape(kind, fields)
+    try:
+        before, behind = shapes[kind, *fields.items()]
+    except (KeyError, TypeError):  # new, or with a value that has no hash, which gets its error there
+        before, behind = spell_shape(kind, fields)
     id_ = f'"{new_id()}"' if id is None else quote(id)
     time = now() if time is None else spell_time(time)
     rest = f'{before}{id_},"time":"{time}","len":{len(body)}{behind}'.encode("utf-8", "surrogateescape")
