@@ -6,6 +6,11 @@ another file there); what is then at the name is opened, and its size and run de
 
 A signal handler may raise, as Ctrl-C does, and the exception then comes behind whichever call is returning. So no
 call stands between the taking of a mutex and the `try` whose `finally` releases it, nor in front of that release.
+
+A handler may also make calls of its own, and the garbage collector may end a hold that somebody abandoned, both
+while their thread is in the middle of a handle. So the mutex is reentrant, and `entered` tells a thread that it
+has met itself; it is refused, and does not wait. Ending a hold and closing are not refused: where they cannot be
+done at once they are only noted, as `ending`, and whoever leaves the handle next does them.
 """
 
 from __future__ import annotations
@@ -14,6 +19,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from itertools import repeat
 from typing import Final
 
 from statestore.errors import Closed, NotFound, Unavailable
@@ -28,31 +34,41 @@ _LIMIT: Final = 64  # open files, those of held logs and those in use this momen
 
 
 class Handle:
-    """One log's open file. All but `mutex` and `dead` may be touched only by who has the mutex.
+    """One log's open file. All but `mutex`, `ending` and `dead` may be touched only by who has the mutex.
 
     Attributes:
-        mutex: belongs to the thread that has entered the handle.
+        mutex: belongs to the thread that has entered the handle; all others wait for a bounded time.
+        entering: tries to take the mutex each time that it is asked for an element, as `_taking` does once.
+        entered: whether a call is in the middle of the handle. Who has the mutex and finds this set meets itself.
+        ending: the hold is to end, or the handle to be let go of with its store, as soon as nobody is in the middle.
         fd: the open file, or -1.
         holder: this process, while the store holds the log.
         note: the descriptor of the hold's note, or -1.
         settled: whether the file's name is known to be durable.
         broken: why the log may not be written through this store any more.
         trusted: until when the name is known to lead here, of ``time.monotonic``.
-        used: whether it was entered since the last time that room was made.
+        used: when it was entered last, counted in entries.
         dead: it is no longer in the table: get another one.
     """
 
     __slots__ = (
-        "broken", "dead", "dev", "fd", "holder", "ino", "mutex", "note", "place", "run", "settled", "trusted", "used",
+        "broken", "dead", "dev", "ending", "entered", "entering", "fd", "holder", "ino", "mutex", "note", "place",
+        "run", "settled", "trusted", "used",
     )  # fmt: skip
 
     def __init__(self, place: Place) -> None:
         self.place = place
-        self.mutex = threading.Lock()
         self.broken = ""
-        self.dead = False
-        self.used = True
+        self.dead = self.ending = False
+        self.used = 0
+        self.renew()
         self.forget()
+
+    def renew(self) -> None:
+        """Have nobody in the middle."""
+        self.mutex = threading.RLock()
+        self.entering = map(self.mutex.acquire, repeat(False))
+        self.entered = False
 
     def forget(self) -> None:
         """Be as new: no file, no hold."""
@@ -71,18 +87,24 @@ class Handle:
         self.settled = False
         self.trusted = 0.0
         if old >= 0:
-            _locks.unlock(old)
-            _forks.let_go(old)
+            try:
+                _locks.unlock(old)
+            finally:
+                _forks.let_go(old)
 
     def drop(self) -> None:
         """Let go of the file, and of the hold if there is one."""
         fd, note = self.fd, self.note
         self.forget()
-        if note >= 0:
-            _locks.take_down(self.place, note)
-        if fd >= 0:
-            _locks.unlock(fd)
-            _forks.let_go(fd)
+        try:
+            if note >= 0:
+                _locks.take_down(self.place, note)
+        finally:
+            if fd >= 0:
+                try:
+                    _locks.unlock(fd)
+                finally:
+                    _forks.let_go(fd)
 
     def is_at(self, status: os.stat_result) -> bool:
         """Say whether this is the status of the open file."""
@@ -108,26 +130,36 @@ class Handles:
         self.trust = trust
         self.closed = False
         self.epoch = object()  # another one in a forked child
-        self._table: dict[str, Handle] = {}
-        self._guard = threading.Lock()
+        self._entries = 0
+        self._table: dict[str, Handle] = {}  # changed in single steps only, which need no lock
         self.get = self._table.get  # whatever is in the table has a valid name
 
     def enter(self, log: str) -> Handle:
-        """Return the log's handle, entered: `leave` it, then release its mutex. The name was checked by the caller.
+        """Return the log's handle, entered: `leave` it, then do what `Handle.entered` asks for, in a `finally`.
+
+        The name was checked by the caller, who ends with ``entered = False``, the mutex released, and `settle`
+        where `ending` is set.
 
         Raises:
             Closed: the handles were closed.
-            Unavailable: other threads did not leave it in time.
+            Unavailable: other threads did not leave it in time, or this very thread is in the middle of it.
         """
         while True:
+            self._check_open()
             handle = self.get(log) or self._admit(log)
             for taken in _taking(handle.mutex, self.wait):
                 if not taken:
                     raise _locks.busy(handle.place)
-                if not handle.dead:
-                    handle.used = True
+                if not (handle.entered or handle.ending or handle.dead or self.closed):
+                    handle.entered = True
+                    self._entries += 1
+                    handle.used = self._entries
                     return handle
+                itself = handle.entered
                 handle.mutex.release()
+                if itself:
+                    raise _locks.amid(handle.place)
+                self.settle(handle)
 
     def leave(self, handle: Handle) -> None:
         """Unlock the log, unless it is held."""
@@ -238,15 +270,47 @@ class Handles:
             raise
         handle.holder = holder
 
-    def end(self, handle: Handle, holder: Holder) -> None:
-        """End the hold that `hold` began, if it did, and if it has not ended with the store."""
-        with handle.mutex:
-            if handle.holder is holder:
+    def end(self, handle: Handle, holder: Holder, wait: float) -> None:
+        """End the hold that `hold` began, if it did, and if it has not ended with the store.
+
+        Where others are in the middle of the handle, wait for so many seconds, then leave it to them.
+        """
+        if handle.holder is holder:
+            handle.ending = True
+            self.settle(handle, wait)
+
+    def settle(self, handle: Handle, wait: float = 0.0) -> None:
+        """Do what is noted as `ending`, unless somebody is in the middle of the handle, who will do it."""
+        while True:
+            for taken in _taking(handle.mutex, wait):
+                if not taken:
+                    return
+                if handle.entered:
+                    handle.mutex.release()
+                    return
+                handle.entered = True
                 try:
-                    self._release(handle)
+                    self._finish(handle)
                 finally:
-                    if handle.holder is None and handle.fd >= 0:
-                        _locks.unlock(handle.fd)
+                    handle.entered = False
+                    handle.mutex.release()
+            if not handle.ending:
+                return
+
+    def _finish(self, handle: Handle) -> None:
+        ending, handle.ending = handle.ending, False
+        try:
+            if handle.holder is not None and (ending or self.closed):
+                self._release(handle)
+            if handle.dead or self.closed:
+                handle.drop()
+                self._discard(handle)
+        except BaseException:
+            handle.ending = ending
+            raise
+        finally:
+            if handle.holder is None and handle.fd >= 0:
+                _locks.unlock(handle.fd)
 
     def _release(self, handle: Handle) -> None:
         note, handle.note, handle.holder = handle.note, -1, None
@@ -290,73 +354,71 @@ class Handles:
                 unlink(new, above)
             raise
 
+    def _check_open(self) -> None:
+        if self.closed:
+            raise Closed("this store was closed: open another one")
+
     def _admit(self, log: str) -> Handle:
-        with self._guard:
-            if self.closed:
-                raise Closed("this store was closed: open another one")
-            handle = self.get(log)
-            if handle is None:
-                if len(self._table) >= _LIMIT:
-                    self._make_room()
-                handle = self._table[log] = Handle(locate(self.root, log))
-            return handle
+        if len(self._table) >= _LIMIT:
+            self._make_room()
+        handle = self._table.setdefault(log, Handle(locate(self.root, log)))
+        if self.closed:  # which may have come too early to see this handle
+            self.settle(handle)
+        return handle
 
     def _make_room(self) -> None:
-        for handle in 2 * list(self._table.values()):  # who was used since the last time is spared once
+        for handle in sorted(self._table.values(), key=lambda handle: handle.used):
             if handle.holder is None and not handle.broken:
                 for taken in _taking(handle.mutex, 0):
-                    if taken:
+                    if taken and handle.entered:
+                        handle.mutex.release()
+                    elif taken:
+                        handle.entered = True
                         try:
-                            self._pass_over(handle)
+                            if handle.holder is None:
+                                handle.drop()
+                                self._discard(handle)
                         finally:
+                            handle.entered = False
                             handle.mutex.release()
+                            if handle.ending:
+                                self.settle(handle)
             if len(self._table) < _LIMIT:
                 return
 
-    def _pass_over(self, handle: Handle) -> None:
-        """Close the file of an entered handle and take it off the table, or spare it, as its turn is."""
-        log = handle.place.log
-        if self._table.get(log) is not handle:
-            return
-        del self._table[log]
-        if handle.used:
-            handle.used = False
-            self._table[log] = handle
-        else:
-            handle.dead = True
-            handle.drop()
-
     def _discard(self, handle: Handle) -> None:
-        with self._guard:
-            if self._table.get(handle.place.log) is handle:
-                del self._table[handle.place.log]
-            handle.dead = True  # behind its removal: whoever met a dead handle in the table would look for ever
+        """Take an entered handle that has no file off the table, where only who has entered it may do so."""
+        handle.dead = True
+        if self._table.get(handle.place.log) is handle:
+            self._table.pop(handle.place.log, None)
 
     def forget(self) -> None:
         """In a forked child: the files and holds are the parent's, and their descriptors are closed already."""
         self.epoch = object()
-        self._guard = threading.Lock()
         for handle in self._table.values():
             handle.forget()
             handle.dead = True
-            handle.mutex = threading.Lock()
+            if handle.mutex.acquire(False):
+                handle.mutex.release()  # nobody is in the middle, or this thread, which goes on in the child
+            else:
+                handle.renew()
         self._table.clear()
 
-    def close(self) -> None:
-        """Let go of all files and holds; entering is refused from now on."""
-        with self._guard:
-            self.closed = True
-            handles = list(self._table.values())
-            self._table.clear()
+    def close(self, wait: float) -> None:
+        """Let go of all files and holds; entering is refused from now on.
+
+        Wait for so many seconds for those who are in the middle of a handle: later, they let go of it themselves.
+        """
+        deadline = time.monotonic() + wait
+        self.closed = True
+        handles = list(self._table.values())
         for handle in handles:
-            with handle.mutex:
-                if handle.holder is not None:
-                    self._release(handle)
-                handle.dead = True
-                handle.drop()
+            handle.ending = True
+        for handle in handles:
+            self.settle(handle, max(0.0, deadline - time.monotonic()))
 
 
-def _taking(mutex: threading.Lock, wait: float) -> Iterator[bool]:
+def _taking(mutex: threading.RLock, wait: float) -> Iterator[bool]:
     """Take a mutex when the one element is asked for, which says whether it was taken; wait for so many seconds.
 
     To loop over it is no call: an exception that a signal raises comes before the mutex is taken, or in the loop.

@@ -22,7 +22,7 @@ from statestore_local._errors import unavailable
 from statestore_local._files import Place, directory, exclusive, open_directory, unlink
 from statestore_local._forks import adopt, let_go
 
-__all__ = ["busy", "held", "lock", "look", "myself", "post", "take_down", "unlock"]
+__all__ = ["amid", "busy", "held", "lock", "look", "myself", "post", "take_down", "unlock"]
 
 _FIRST_PAUSE: Final = 0.00005
 _LONGEST_PAUSE: Final = 0.01
@@ -82,6 +82,16 @@ def busy(place: Place) -> Unavailable:
     return Unavailable(
         "others are changing this log all the time, or one has stopped half way: try again later, "
         "or open the store with a longer lock_timeout",
+        retry=True,
+        log=place.log,
+    )
+
+
+def amid(place: Place) -> Unavailable:
+    """Return the error for a call that a signal handler makes in the middle of another one by the same thread."""
+    return Unavailable(
+        "this very thread is in the middle of a call on this log, which a signal handler has interrupted: "
+        "try again when the handler is over",
         retry=True,
         log=place.log,
     )

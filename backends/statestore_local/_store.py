@@ -89,15 +89,27 @@ class LocalStore(Store):
         handle = self._known(log)
         if handle is None:
             self._check(log)
-        check_data(data, at)
+        if type(data) is not bytes or not data or type(at) is not Tail or at.size <= 0:  # else the call can be spared
+            check_data(data, at)
         if handle is not None and handle.holder is not None:
-            with handle.mutex:
-                if handle.holder is not None:
+            for taken in handle.entering:
+                if not taken:
+                    break
+                if handle.entered or handle.ending or handle.holder is None:
+                    handle.mutex.release()
+                    break
+                handle.entered = True
+                try:
                     if monotonic() < handle.trusted:  # much cheaper than a look at the name
                         size = os.lseek(handle.fd, 0, os.SEEK_END)
                     else:
                         size = self._handles.take(handle, make=at.size == 0).st_size
                     return self._add(handle, size, data, at)
+                finally:
+                    handle.entered = False
+                    handle.mutex.release()
+                    if handle.ending:
+                        self._handles.settle(handle)
         handle = self._handles.enter(log)
         try:
             try:
@@ -105,7 +117,10 @@ class LocalStore(Store):
             finally:
                 self._handles.leave(handle)
         finally:
+            handle.entered = False
             handle.mutex.release()
+            if handle.ending:
+                self._handles.settle(handle)
 
     def _add(self, handle: Handle, size: int, data: bytes, at: Tail) -> Tail:
         """Append to a log that is locked and has this size."""
@@ -241,7 +256,10 @@ class LocalStore(Store):
             finally:
                 self._handles.leave(handle)
         finally:
+            handle.entered = False
             handle.mutex.release()
+            if handle.ending:
+                self._handles.settle(handle)
 
     def _check_at(self, handle: Handle, size: int, at: Tail | None) -> None:
         found = handle.tail(size)
@@ -345,7 +363,10 @@ class LocalStore(Store):
             finally:
                 self._handles.leave(handle)
         finally:
+            handle.entered = False
             handle.mutex.release()
+            if handle.ending:
+                self._handles.settle(handle)
 
     # Holds.
 
@@ -357,7 +378,7 @@ class LocalStore(Store):
     def _holding(self, log: str) -> Iterator[None]:
         self._check(log)
         handles, mine = self._handles, _locks.myself()
-        epoch = handles.epoch
+        epoch, wait = handles.epoch, handles.wait
         handle = handles.enter(log)
         try:
             try:
@@ -366,11 +387,17 @@ class LocalStore(Store):
                 finally:
                     handles.leave(handle)
             finally:
+                handle.entered = False
                 handle.mutex.release()
+                if handle.ending:
+                    self._handles.settle(handle)
             yield
+        except GeneratorExit:
+            wait = 0.0  # it was abandoned, and the garbage collector may be here in the middle of anything
+            raise
         finally:
             if handles.epoch is epoch:  # in a forked child the hold is the parent's
-                handles.end(handle, mine)
+                handles.end(handle, mine, wait)
 
     def holder(self, log: str) -> Holder | None:
         self._check(log)
@@ -383,7 +410,7 @@ class LocalStore(Store):
 
     def close(self) -> None:
         super().close()
-        self._handles.close()
+        self._handles.close(self._handles.wait)
 
     def forget(self) -> None:
         """Called in a forked child: what was open and held is the parent's, and the child begins anew."""
@@ -391,4 +418,4 @@ class LocalStore(Store):
 
     def __del__(self) -> None:
         if hasattr(self, "_handles"):
-            self._handles.close()
+            self._handles.close(0.0)
