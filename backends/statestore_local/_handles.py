@@ -19,100 +19,18 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from itertools import repeat
 from typing import Final
 
 from statestore.errors import Closed, NotFound, Unavailable
-from statestore.store import Holder, Tail
+from statestore.store import Holder
 from statestore_local import _forks, _locks
 from statestore_local._errors import unavailable
-from statestore_local._files import Place, directory, exclusive, locate, open_log, run_of, unlink
+from statestore_local._files import Place, directory, exclusive, locate, open_log, unlink
+from statestore_local._handle import Handle
 
 __all__ = ["Handle", "Handles"]
 
 _LIMIT: Final = 64  # open files, those of held logs and those in use this moment not counted
-
-
-class Handle:
-    """One log's open file. All but `mutex`, `ending` and `dead` may be touched only by who has the mutex.
-
-    Attributes:
-        mutex: belongs to the thread that has entered the handle; all others wait for a bounded time.
-        entering: tries to take the mutex each time that it is asked for an element, as `_taking` does once.
-        entered: whether a call is in the middle of the handle. Who has the mutex and finds this set meets itself.
-        ending: the hold is to end, or the handle to be let go of with its store, as soon as nobody is in the middle.
-        fd: the open file, or -1.
-        holder: this process, while the store holds the log.
-        note: the descriptor of the hold's note, or -1.
-        settled: whether the file's name is known to be durable.
-        broken: why the log may not be written through this store any more.
-        trusted: until when the name is known to lead here, of ``time.monotonic``.
-        used: when it was entered last, counted in entries.
-        dead: it is no longer in the table: get another one.
-    """
-
-    __slots__ = (
-        "broken", "dead", "dev", "ending", "entered", "entering", "fd", "holder", "ino", "mutex", "note", "place",
-        "run", "settled", "trusted", "used",
-    )  # fmt: skip
-
-    def __init__(self, place: Place) -> None:
-        self.place = place
-        self.broken = ""
-        self.dead = self.ending = False
-        self.used = 0
-        self.renew()
-        self.forget()
-
-    def renew(self) -> None:
-        """Have nobody in the middle."""
-        self.mutex = threading.RLock()
-        self.entering = map(self.mutex.acquire, repeat(False))
-        self.entered = False
-
-    def forget(self) -> None:
-        """Be as new: no file, no hold."""
-        self.fd = self.note = -1
-        self.dev = self.ino = 0
-        self.run = ""
-        self.holder: Holder | None = None
-        self.settled = False
-        self.trusted = 0.0
-
-    def bind(self, fd: int) -> None:
-        """Stand for this open file from now on, and close the one before."""
-        status = os.fstat(fd)
-        old = self.fd
-        self.fd, self.dev, self.ino, self.run = fd, status.st_dev, status.st_ino, run_of(fd, status.st_ino)
-        self.settled = False
-        self.trusted = 0.0
-        if old >= 0:
-            try:
-                _locks.unlock(old)
-            finally:
-                _forks.let_go(old)
-
-    def drop(self) -> None:
-        """Let go of the file, and of the hold if there is one."""
-        fd, note = self.fd, self.note
-        self.forget()
-        try:
-            if note >= 0:
-                _locks.take_down(self.place, note)
-        finally:
-            if fd >= 0:
-                try:
-                    _locks.unlock(fd)
-                finally:
-                    _forks.let_go(fd)
-
-    def is_at(self, status: os.stat_result) -> bool:
-        """Say whether this is the status of the open file."""
-        return status.st_ino == self.ino and status.st_dev == self.dev
-
-    def tail(self, size: int) -> Tail:
-        """Return the tail of this run at `size`."""
-        return Tail(size, self.run)
 
 
 class Handles:
@@ -135,10 +53,9 @@ class Handles:
         self.get = self._table.get  # whatever is in the table has a valid name
 
     def enter(self, log: str) -> Handle:
-        """Return the log's handle, entered: `leave` it, then do what `Handle.entered` asks for, in a `finally`.
+        """Return the log's handle, entered. The name was checked by the caller.
 
-        The name was checked by the caller, who ends with ``entered = False``, the mutex released, and `settle`
-        where `ending` is set.
+        Whoever has entered a handle must `leave` it, then unset `entered`, release the mutex, and `settle`.
 
         Raises:
             Closed: the handles were closed.
@@ -155,7 +72,7 @@ class Handles:
                     self._entries += 1
                     handle.used = self._entries
                     return handle
-                itself = handle.entered
+                itself, handle.ending = handle.entered, handle.ending or handle.dead or self.closed
                 handle.mutex.release()
                 if itself:
                     raise _locks.amid(handle.place)
@@ -281,7 +198,7 @@ class Handles:
 
     def settle(self, handle: Handle, wait: float = 0.0) -> None:
         """Do what is noted as `ending`, unless somebody is in the middle of the handle, who will do it."""
-        while True:
+        while handle.ending:
             for taken in _taking(handle.mutex, wait):
                 if not taken:
                     return
@@ -294,13 +211,11 @@ class Handles:
                 finally:
                     handle.entered = False
                     handle.mutex.release()
-            if not handle.ending:
-                return
 
     def _finish(self, handle: Handle) -> None:
         ending, handle.ending = handle.ending, False
         try:
-            if handle.holder is not None and (ending or self.closed):
+            if handle.holder is not None and ending:
                 self._release(handle)
             if handle.dead or self.closed:
                 handle.drop()
@@ -362,7 +277,8 @@ class Handles:
         if len(self._table) >= _LIMIT:
             self._make_room()
         handle = self._table.setdefault(log, Handle(locate(self.root, log)))
-        if self.closed:  # which may have come too early to see this handle
+        if self.closed:  # it may have been too early to see this handle
+            handle.ending = True
             self.settle(handle)
         return handle
 
@@ -381,8 +297,7 @@ class Handles:
                         finally:
                             handle.entered = False
                             handle.mutex.release()
-                            if handle.ending:
-                                self.settle(handle)
+                            self.settle(handle)
             if len(self._table) < _LIMIT:
                 return
 

@@ -119,8 +119,7 @@ class LocalStore(Store):
         finally:
             handle.entered = False
             handle.mutex.release()
-            if handle.ending:
-                self._handles.settle(handle)
+            self._handles.settle(handle)
 
     def _add(self, handle: Handle, size: int, data: bytes, at: Tail) -> Tail:
         """Append to a log that is locked and has this size."""
@@ -258,8 +257,7 @@ class LocalStore(Store):
         finally:
             handle.entered = False
             handle.mutex.release()
-            if handle.ending:
-                self._handles.settle(handle)
+            self._handles.settle(handle)
 
     def _check_at(self, handle: Handle, size: int, at: Tail | None) -> None:
         found = handle.tail(size)
@@ -365,8 +363,7 @@ class LocalStore(Store):
         finally:
             handle.entered = False
             handle.mutex.release()
-            if handle.ending:
-                self._handles.settle(handle)
+            self._handles.settle(handle)
 
     # Holds.
 
@@ -389,8 +386,7 @@ class LocalStore(Store):
             finally:
                 handle.entered = False
                 handle.mutex.release()
-                if handle.ending:
-                    self._handles.settle(handle)
+                self._handles.settle(handle)
             yield
         except GeneratorExit:
             wait = 0.0  # it was abandoned, and the garbage collector may be here in the middle of anything
