@@ -303,6 +303,15 @@ class MarksUnfinished(Local):
             mark.unlink()
 
 
+@saboteur("an-append-is-whole-or-not-there-when-its-writer-is-killed", factory=local)
+class SaysThatNothingTears(Local):
+    """A store says that its appends are whole or not there, and a killed writer leaves a part of one."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.capabilities = replace(self.capabilities, atomic_append=True)
+
+
 @saboteur("a-forked-child-goes-on-with-the-store", factory=local)
 class BelongsToItsProcess(Local):
     """A store refuses to work in a forked child."""

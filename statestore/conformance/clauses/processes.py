@@ -233,6 +233,41 @@ def a_killed_writer_loses_nothing_acknowledged(case: Case) -> None:
         equal(case.store.read("log", tail.size - 6), b"after\n", "an append after the writer was killed")
 
 
+_LONG = 32 << 20  # bytes: long enough to be killed in the middle of
+
+
+def _block(turn: int, step: int, size: int) -> bytes:
+    return (b"%d:%d " % (turn, step) * size)[:size]
+
+
+def _append_long_ones(store: Store, talk: Talk, turn: int, size: int) -> object:
+    at = store.tail("log")
+    step = 0
+    while True:
+        data = _block(turn, step, size)
+        talk.say("now")
+        at = store.append("log", data, at=at)
+        step += 1
+
+
+@clause("durable", capability="atomic_append", also=("shared",), needs=("spawn",))
+def an_append_is_whole_or_not_there_when_its_writer_is_killed(case: Case) -> None:
+    """A worker that is killed leaves a part of a record, in a store that says that it never does."""
+    size = min(_LONG, case.store.capabilities.max_append or _LONG)
+    case.put("log", b"begin\n")
+    for turn in range(case.sized(8, 3)):
+        before = case.store.tail("log").size
+        with process(case, _append_long_ones, turn, size) as other:
+            other.hear()
+            other.kill()
+        added = case.store.read("log", before)
+        for step, begin in enumerate(range(0, len(added), size)):
+            that(
+                added[begin : begin + size] == _block(turn, step, size),
+                f"append {step} of the killed writer is there in part: {len(added) - begin} of {size} bytes",
+            )
+
+
 @clause("concurrent", capability="shared")
 def a_forked_child_goes_on_with_the_store(case: Case) -> None:
     """A server that forks its workers hangs in the first of them, or writes over what it wrote."""
