@@ -15,7 +15,7 @@ import msgspec
 from statestore.records import gojson
 from statestore.records.gojson import quote
 from statestore.records.times import COMMON as COMMON_TIME
-from statestore.records.times import is_common_time, spell_time, time_is_valid
+from statestore.records.times import spell_time, time_is_valid
 
 __all__ = [
     "MAX_BODY",
@@ -152,7 +152,7 @@ def decode_header(line: bytes) -> Header:
         return _decode_slowly(line)
     if len(line) > gojson.MAX_DEPTH and len(_OPENINGS.findall(line)) >= gojson.MAX_DEPTH:
         return _decode_slowly(line)
-    if not (is_common_time(header.time) or time_is_valid(header.time)):
+    if not time_is_valid(header.time):
         raise ValueError(f"time is not as RFC 3339 spells it: {header.time[:60]!a}")
     return header
 

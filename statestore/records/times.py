@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time as clock
 
-__all__ = ["COMMON", "is_common_time", "now", "spell_time", "time_is_valid"]
+__all__ = ["COMMON", "now", "spell_time", "time_is_valid"]
 
 # Reading takes what Go's parser takes: one digit for the hour, a comma before the fraction, any number of digits
 # behind it, offsets up to +24:60. Writing takes years and offsets that Go can hold but RFC 3339 cannot spell, to
@@ -24,7 +24,7 @@ _WRITE = re.compile(
 _DAY = r"(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)"
 _DAY_AND_TIME = rf"[0-9]{{4}}-{_DAY}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
 COMMON = _DAY_AND_TIME + r"(?:\.[0-9]{1,9})?Z"
-is_common_time = re.compile(COMMON).fullmatch
+_is_common = re.compile(COMMON).fullmatch
 # Those of them that are spelled as Go writes them already.
 _WRITTEN = re.compile(_DAY_AND_TIME + r"(?:\.[0-9]{0,8}[1-9])?Z")
 _MILLISECONDS = [f".{ms:03d}".rstrip("0").rstrip(".") + "Z" for ms in range(1000)]
@@ -47,7 +47,7 @@ def now() -> str:
 
 def time_is_valid(text: str) -> bool:
     """Say whether Go reads `text` as a time."""
-    return is_common_time(text) is not None or _is_real(_READ.fullmatch(text))
+    return _is_common(text) is not None or _is_real(_READ.fullmatch(text))
 
 
 def spell_time(text: str) -> str:
