@@ -1,0 +1,224 @@
+"""Runs one S3 server for a test run, and ends it when the last process of that run has ended, however it ended.
+
+    python supervisor.py NAME FOLDER
+
+prints one line of JSON as soon as the server answers: its endpoint and keys, or {"error": ...}. Every process of the
+run holds a shared lock on FOLDER/users, which the kernel lets go when the process dies. The supervisor waits for the
+exclusive lock; having it, it kills the daemons and removes the folder. Should it be killed itself, the kernel kills
+the daemons, which were started to die with it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import random
+import secrets
+import shutil
+import socket
+import string
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import Iterable
+from pathlib import Path
+
+HERE = Path(__file__).parent
+START_SECONDS = 120  # a bound for a machine that is busy with other tests, not an expectation
+INSTALL = "run: bash tests/services/install.sh"
+
+
+class CannotStart(Exception):
+    """The server can't be had here; the text says why."""
+
+
+def home() -> Path:
+    """Return the environment that install.sh made for the servers that come from PyPI."""
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(os.environ.get("STATESTORE_SERVERS_HOME") or Path(cache) / "statestore" / "servers")
+
+
+def program(name: str) -> str:
+    path = os.pathsep.join([str(home() / "bin"), os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
+    if found := shutil.which(name, path=path):
+        return found
+    raise CannotStart(f"{name} is not installed; {INSTALL}")
+
+
+def free_ports(count: int) -> list[int]:
+    """Return ports that nobody listens on, below those that the kernel gives to outgoing connections."""
+    chosen: list[int] = []
+    for port in random.SystemRandom().sample(range(15000, 32000), 1000):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        chosen.append(port)
+        if len(chosen) == count:
+            return chosen
+    raise CannotStart("no free ports on 127.0.0.1")
+
+
+class Server:
+    """The daemons of one server, in one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.access_key, self.secret_key = "test" + secrets.token_hex(8), secrets.token_hex(20)
+        self.daemons: list[subprocess.Popen[bytes]] = []
+
+    def run(self, *command: str) -> None:
+        """Run a command that prepares something."""
+        done = subprocess.run(
+            [program(command[0]), *command[1:]],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=START_SECONDS,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise CannotStart(f"{command[0]} failed: {done.stdout.decode(errors='replace')[-2000:]}")
+
+    def daemon(self, *command: str, environ: dict[str, str] | None = None) -> None:
+        """Start a program that stays in the foreground and is killed when this process ends."""
+        with open(self.folder / "daemons.out", "ab") as out:
+            argv = [program("setpriv"), "--pdeathsig", "KILL", program(command[0]), *command[1:]]
+            env = os.environ | (environ or {})
+            self.daemons.append(
+                subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=self.folder, env=env)
+            )
+
+    def wait_for(self, port: int) -> None:
+        """Return when something that speaks HTTP answers at the port, whatever it answers."""
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            for daemon in self.daemons:
+                if daemon.poll() is not None:
+                    said = (self.folder / "daemons.out").read_text(errors="replace")[-2000:]
+                    raise CannotStart(f"{daemon.args[3]} ended with {daemon.returncode}: {said}")  # type: ignore[index]
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5):
+                    return
+            except urllib.error.HTTPError as error:
+                error.close()
+                if error.code < 500:
+                    return
+            except OSError:
+                pass
+            time.sleep(0.02)
+        raise CannotStart(f"no answer at port {port} within {START_SECONDS} s")
+
+    def stop(self) -> None:
+        """Kill the daemons, which have nothing to keep."""
+        for daemon in reversed(self.daemons):
+            daemon.kill()
+        for daemon in self.daemons:
+            daemon.wait()
+
+
+def rgw(server: Server) -> dict[str, str]:
+    """Start a Ceph cluster in memory and its S3 gateway."""
+    folder, conf = server.folder, str(server.folder / "ceph.conf")
+    for name in ("ceph-mon", "ceph-osd", "monmaptool", "osdmaptool", "radosgw", "radosgw-admin"):
+        program(name)
+    port, mon_port = free_ports(2)
+    fsid = str(uuid.uuid4())
+    loud = "auth bdev finisher mon monc ms objclass objecter optracker osd paxos rados rgw rocksdb throttle timer"
+    template = string.Template((HERE / "ceph.conf").read_text())
+    quiet = "\n".join(f"debug {part} = 0/0" for part in loud.split())
+    Path(conf).write_text(template.substitute(fsid=fsid, folder=folder, port=port, mon_port=mon_port, quiet=quiet))
+    (folder / "mon").mkdir()
+    (folder / "osd").mkdir()
+    monmap, osdmap = str(folder / "monmap"), str(folder / "osdmap")
+    address = f"[v2:127.0.0.1:{mon_port}]"
+    server.run("monmaptool", "-c", conf, "--create", "--fsid", fsid, "--addv", "a", address, monmap)
+    server.run("osdmaptool", "-c", conf, "--createsimple", "1", osdmap)  # the monitor knows its osd from the start
+    server.run("ceph-mon", "-c", conf, "-i", "a", "--mkfs", "--monmap", monmap, "--osdmap", osdmap)
+    server.daemon("ceph-mon", "-c", conf, "-i", "a", "-f")
+    uid = str(uuid.uuid4())
+    server.run("ceph-osd", "-c", conf, "--no-mon-config", "-i", "0", "--mkfs", "--osd-uuid", uid)
+    server.daemon("ceph-osd", "-c", conf, "--no-mon-config", "-i", "0", "-f")
+    user = ("--uid", "test", "--display-name", "test", "--max-buckets", "0")
+    keys = ("--access-key", server.access_key, "--secret-key", server.secret_key)
+    server.run("radosgw-admin", "-c", conf, "--no-mon-config", "user", "create", *user, *keys)
+    server.daemon("radosgw", "-c", conf, "--no-mon-config", "-n", "client.rgw", "-f")
+    server.wait_for(port)
+    return {"endpoint": f"http://127.0.0.1:{port}", "conf": conf}
+
+
+def seaweedfs(server: Server) -> dict[str, str]:
+    """Start SeaweedFS: its master, one volume server, the filer and the S3 gateway in one process."""
+    program("weed")
+    ports = free_ports(8)
+    named = zip(("s3", "master", "volume", "filer"), ports[::2], ports[1::2], strict=True)
+    data, config = server.folder / "data", server.folder / "s3.json"
+    data.mkdir()
+    credentials = [{"accessKey": server.access_key, "secretKey": server.secret_key}]
+    actions = ["Admin", "Read", "List", "Tagging", "Write"]
+    config.write_text(json.dumps({"identities": [{"name": "test", "credentials": credentials, "actions": actions}]}))
+    server.daemon(
+        *("weed", "-logtostderr=true", "server", f"-dir={data}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1"),
+        *(f"-{part}.port{kind}={n}" for part, http, grpc in named for kind, n in (("", http), (".grpc", grpc))),
+        *("-filer", "-s3", f"-s3.config={config}", "-s3.port.iceberg=0", "-s3.port.lance=0"),
+        "-master.telemetry=false",  # it would call out of this machine
+        *("-master.volumeSizeLimitMB=64", "-volume.max=60", "-volume.minFreeSpace=1"),
+    )
+    server.wait_for(ports[0])
+    return {"endpoint": f"http://127.0.0.1:{ports[0]}"}
+
+
+def rclone(server: Server) -> dict[str, str]:
+    """Start rclone's S3 server over a folder: it takes a conditional write and ignores the condition."""
+    program("rclone")
+    [port] = free_ports(1)
+    data = server.folder / "data"
+    data.mkdir()
+    server.daemon(
+        *("rclone", "serve", "s3", str(data), "--addr", f"127.0.0.1:{port}", "--config", "", "--vfs-cache-mode", "off"),
+        environ={"RCLONE_AUTH_KEY": f"{server.access_key},{server.secret_key}"},
+    )
+    server.wait_for(port)
+    return {"endpoint": f"http://127.0.0.1:{port}"}
+
+
+def moto(server: Server) -> dict[str, str]:
+    """Start moto's server."""
+    program("moto_server")
+    [port] = free_ports(1)
+    server.daemon("moto_server", "-H", "127.0.0.1", "-p", str(port))
+    server.wait_for(port)
+    return {"endpoint": f"http://127.0.0.1:{port}"}
+
+
+STARTERS = {"moto": moto, "rclone": rclone, "rgw": rgw, "seaweedfs": seaweedfs}
+
+
+def main(argv: Iterable[str]) -> None:
+    """Start the server, tell of it, wait until nobody needs it, and leave nothing behind."""
+    name, folder = argv
+    server = Server(Path(folder))
+    try:
+        try:
+            told = STARTERS[name](server) | {"access_key": server.access_key, "secret_key": server.secret_key}
+        except (CannotStart, OSError, subprocess.SubprocessError) as error:
+            told = {"error": str(error)}
+        print(json.dumps(told), flush=True)
+        with open(Path(folder) / "users", "wb") as users:
+            fcntl.flock(users, fcntl.LOCK_EX)
+            server.stop()
+            gone = f"{folder}.gone"
+            os.rename(folder, gone)  # in one step, so that a process that comes now makes a new one
+            shutil.rmtree(gone)
+    finally:
+        server.stop()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
