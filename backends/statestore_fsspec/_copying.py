@@ -1,0 +1,95 @@
+"""Copying: the new log's data first, then its head, so that it is there whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from statestore.errors import Exists, NotFound, Unavailable
+from statestore.store import Tail
+from statestore_fsspec import _layout as layout
+from statestore_fsspec._finding import Found
+from statestore_fsspec._layout import Segment
+from statestore_fsspec._reading import Gone, fetch_segments
+from statestore_fsspec._steps import NOW, TOKEN, Copy, Outcome, Pause, Put, Steps
+from statestore_fsspec._writing import Writer
+
+__all__ = ["copy"]
+
+_TRIES: Final = 4
+_PART: Final = 4 << 20  # bytes up to which segments are joined into one
+_PAIRS: Final = 64  # objects that the storage is asked to copy at once
+
+
+def copy(writer: Writer, source: str, target: str, stop: int | None, known: Found | None = None) -> Steps[Tail]:
+    """Make `target` a new log equal to ``source[:stop]``; see `Store.copy`.
+
+    Args:
+        writer: who creates the target's head.
+        source: the log that is read.
+        target: the log that is made.
+        stop: how many bytes are copied; all where it is None.
+        known: what the source was found to be, to copy just that.
+    """
+    finder = writer.finder
+    for attempt in range(_TRIES):
+        if attempt:
+            yield Pause(attempt)
+        found = known or (yield from finder.find(source))
+        if found.walk is None:
+            raise NotFound("no such log", log=source)
+        try:
+            generation, there = yield from writer.vacancy(target)
+            if there is not None:
+                raise Exists("there is such a log already: copy to another name", log=target)
+            end = found.walk.size if stop is None else min(stop, found.walk.size)
+            run = layout.new_run(generation, (yield TOKEN))
+            filled = yield from _fill(target, run, found.walk.covering(0, end), end)
+        except Gone:
+            filled = False
+        if not finder.is_fresh(found.sent, (yield NOW)):
+            # What was read may have been put back by a late request, after it had been collected.
+            again = yield from finder.find(source)
+            if again.run != found.run:
+                raise NotFound("the log was deleted while it was copied", log=source)
+            filled, known = False, None
+        if filled and (yield from writer.publish(target, run)):
+            return Tail(end, run)
+        known = None
+    raise Unavailable("the storage does not say that it has stored the copy: try again", retry=True, log=target)
+
+
+def _fill(target: str, run: str, segments: Sequence[Segment], end: int) -> Steps[bool]:
+    """Put the bytes of some segments into a run that nobody knows of; return whether they are all there."""
+    pairs: list[tuple[str, str]] = []
+    for group in _groups(segments, end):
+        first, last = group[0], group[-1]
+        if first is last and last.stop <= end:
+            to = (
+                layout.merge_key(target, run, first.start, first.stop)
+                if first.merged
+                else layout.single_key(target, run, first.start)
+            )
+            pairs.append((first.key, to))
+            continue
+        stop = min(last.stop, end)
+        data = yield from fetch_segments(group, first.start, stop)
+        outcome = yield Put(layout.single_key(target, run, first.start), layout.segment_object(data))
+        if outcome is not Outcome.CREATED:
+            return False
+    for place in range(0, len(pairs), _PAIRS):
+        if not (yield Copy(tuple(pairs[place : place + _PAIRS]))):
+            return False
+    return True
+
+
+def _groups(segments: Sequence[Segment], end: int) -> Iterator[list[Segment]]:
+    """Yield neighbours that make one new segment: small ones are joined, a large one stays as it is."""
+    group: list[Segment] = []
+    for segment in segments:
+        if group and min(segment.stop, end) - group[0].start > _PART:
+            yield group
+            group = []
+        group.append(segment)
+    if group:
+        yield group
