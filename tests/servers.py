@@ -34,13 +34,12 @@ import uuid
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any, Protocol, TypeVar
+from typing import IO, Any, Protocol, Self
 
 import pytest
 
 SUPERVISOR = Path(__file__).parent / "services" / "supervisor.py"
 ALONE = uuid.uuid4().hex  # names this run when there are no workers
-S = TypeVar("S", bound="S3Server")
 
 
 class HasEndpoint(Protocol):
@@ -84,7 +83,7 @@ class S3Server:
         self.client().create_bucket(Bucket=bucket)
         return bucket
 
-    def through(self: S, proxy: HasEndpoint) -> S:
+    def through(self, proxy: HasEndpoint) -> Self:
         """Return the same server as seen through a proxy."""
         return replace(self, endpoint=proxy.endpoint)
 
@@ -96,9 +95,9 @@ class Rgw(S3Server):
     conf: str = ""
 
     def limited(self, bucket: str, *denied: str) -> Rgw:
-        """Return a new user's key pair, who may do everything with the bucket but the denied actions, as "s3:GetObject".
+        """Return the key pair of a new user, who may do everything with the bucket but the denied actions.
 
-        The bucket must belong to this key pair. Ask for all users of a bucket from one thread.
+        An action is a name as "s3:GetObject". The bucket must belong to this key pair. Make one user at a time.
         """
         user = f"limited-{uuid.uuid4().hex}"
         made = json.loads(self._admin("user", "create", "--uid", user, "--display-name", user))

@@ -102,7 +102,7 @@ class Server:
             for daemon in self.daemons:
                 if daemon.poll() is not None:
                     said = (self.folder / "daemons.out").read_text(errors="replace")[-2000:]
-                    raise CannotStart(f"{daemon.args[3]} ended with {daemon.returncode}: {said}")  # type: ignore[index]
+                    raise CannotStart(f"a daemon ended with {daemon.returncode}: {said}")
             try:
                 with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5):
                     return
@@ -182,7 +182,7 @@ def rclone(server: Server) -> dict[str, str]:
     data.mkdir()
     server.daemon(
         *("rclone", "serve", "s3", str(data), "--addr", f"127.0.0.1:{port}", "--config", "", "--vfs-cache-mode", "off"),
-        environ={"RCLONE_AUTH_KEY": f"{server.access_key},{server.secret_key}"},
+        environ={"RCLONE_AUTH_KEY": f'"{server.access_key},{server.secret_key}"'},
     )
     server.wait_for(port)
     return {"endpoint": f"http://127.0.0.1:{port}"}
