@@ -24,15 +24,19 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol, Self
 
+import msgspec
+
 from statestore import names
 from statestore.errors import Closed, NotFound, NotSupported
 
 __all__ = [
     "Capabilities",
+    "Garbage",
     "Holder",
     "LogInfo",
     "Maintenance",
     "NEW",
+    "Problem",
     "Store",
     "Tail",
     "check_data",
@@ -43,7 +47,7 @@ __all__ = [
 _PIECE: Final = 1 << 20  # bytes that a default `stream` asks for at a time
 
 
-class Tail(NamedTuple):
+class Tail(msgspec.Struct, frozen=True, gc=False):
     """Where a log ends, and which incarnation of its name that is.
 
     Attributes:
@@ -122,14 +126,37 @@ class Capabilities:
     max_append: int | None = None
 
 
+class Garbage(NamedTuple):
+    """An object in the storage that no log needs any more: its address, its size in bytes, and why that is so."""
+
+    object: str
+    size: int
+    reason: str
+
+
+class Problem(NamedTuple):
+    """What is wrong in the storage: with which log, or ``""``, with which object, and in words."""
+
+    log: str
+    object: str
+    message: str
+
+
 class Maintenance(Protocol):
     """What a store offers its operator. Nothing here changes what a log holds."""
 
     def compact(self, log: str) -> int:
-        """Merge a log's pieces in the storage; return how many pieces were merged."""
+        """Merge a log's pieces in the storage; return how many fewer pieces a reader needs now.
 
-    def collect(self, *, dry_run: bool = True) -> list[str]:
-        """Remove what no log needs any more; return what it was. A dry run only says what would go."""
+        Raises:
+            NotFound: there is no such log.
+        """
+
+    def collect(self, prefix: str = "", *, dry_run: bool = True) -> Iterator[Garbage]:
+        """Yield what no log whose name begins with `prefix` needs any more, and remove it unless it is a dry run."""
+
+    def check(self, prefix: str = "") -> Iterator[Problem]:
+        """Yield all that is wrong under the logs whose names begin with `prefix`; every byte is read."""
 
     def probe(self) -> None:
         """Try whether the storage keeps its promises; raise ``Unavailable`` where it does not."""

@@ -17,11 +17,13 @@ import zlib
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from statestore import names
 from statestore.errors import Corrupt
 
 __all__ = [
     "Dead",
     "Entry",
+    "LARGEST",
     "MAX_OFFSET",
     "PREAMBLE",
     "SETTINGS",
@@ -30,6 +32,7 @@ __all__ = [
     "data_prefix",
     "head_key",
     "heads_prefix",
+    "log_of",
     "merge_key",
     "new_run",
     "open_seal",
@@ -52,6 +55,9 @@ SETTINGS: Final = "statestore.json"
 
 MAX_OFFSET: Final = 10**15 - 1
 """The largest offset that a key can spell, in bytes."""
+
+LARGEST: Final = 4 << 20
+"""An append of more bytes than this is never merged: it stands between two merges."""
 
 PREAMBLE: Final = 24
 """The bytes in front of a segment's data: magic, kind, CRC-32 and length of the data, as one line."""
@@ -170,6 +176,12 @@ def check_head_entry(entry: Entry, generation: int) -> None:
     """
     if entry.size != _HEAD_SIZES[generation % 2]:
         raise Corrupt("a head is damaged: restore it from a copy of the bucket", object=entry.key, size=entry.size)
+
+
+def log_of(key: str) -> str | None:
+    """Return the log that a key below ``heads/`` or ``data/`` belongs to; None where no store made it."""
+    match = _HEAD.fullmatch(key) or _DATA.fullmatch(key)
+    return match[1] if match is not None and names.is_name(match[1]) else None
 
 
 def parse_data(entry: Entry) -> tuple[str, str, Segment]:

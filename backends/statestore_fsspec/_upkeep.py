@@ -14,11 +14,9 @@ from statestore_fsspec._steps import List, Page, Pause, Put, Remove, Steps
 from statestore_fsspec._walk import walk
 from statestore_fsspec._writing import Writer
 
-__all__ = ["LARGEST", "Spare", "collect", "merge", "plan_merges", "spare_objects", "survey"]
+__all__ = ["Spare", "collect", "merge", "plan_merges", "spare_objects", "survey"]
 
 _TRIES: Final = 4
-LARGEST: Final = 4 << 20
-"""An append of more bytes than this is never merged: it stands between two merges."""
 
 
 def plan_merges(segments: Sequence[Segment], size: int, window: int) -> Iterator[tuple[Segment, ...]]:
@@ -35,7 +33,7 @@ def plan_merges(segments: Sequence[Segment], size: int, window: int) -> Iterator
     """
     group: list[Segment] = []
     for segment in segments:
-        large = not segment.merged and segment.stop - segment.start > LARGEST
+        large = not segment.merged and segment.stop - segment.start > layout.LARGEST
         if group and (large or segment.start // window != group[0].start // window):
             yield from _merge_of(group)
             group = []

@@ -1,0 +1,175 @@
+"""The engine: runs the protocol's steps over a drive, with patience, in parallel where that is possible."""
+
+from __future__ import annotations
+
+import os
+import random
+import secrets
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from statestore.errors import Unavailable
+from statestore_fsspec._drive import Drive
+from statestore_fsspec._layout import Entry
+from statestore_fsspec._steps import NOW, TOKEN, Copy, Fetch, List, Page, Pause, Put, Remove, Steps
+
+__all__ = ["Engine", "entries"]
+
+Result = TypeVar("Result")
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # elsewhere than on Linux the latter counts sleep too
+_LONGEST = 5.0  # seconds between two tries
+_AHEAD = 4  # pieces that all streams of a store may have under way
+
+_engines: weakref.WeakSet[Engine] = weakref.WeakSet()
+
+
+class Engine:
+    """Runs steps. It may be used from many threads, and in a process that was forked after it was made.
+
+    Args:
+        connect: makes a drive; called again in a forked process.
+        parallel: how many requests one call may have under way at once.
+        tries: how often a request that failed is sent.
+        backoff: seconds before the second try; twice as long before each one after.
+    """
+
+    def __init__(self, connect: Callable[[], Drive], *, parallel: int, tries: int, backoff: float) -> None:
+        self._connect = connect
+        self._parallel = parallel
+        self._tries = tries
+        self._backoff = backoff
+        self._inherited: list[Drive | None] = []
+        self._begin()
+        _engines.add(self)
+
+    def _begin(self) -> None:
+        self._lock = threading.Lock()
+        self._drive: Drive | None = None
+        self._pool = ThreadPoolExecutor(self._parallel, thread_name_prefix="statestore")
+        self.ahead = ThreadPoolExecutor(_AHEAD, thread_name_prefix="statestore-ahead")
+
+    def forget(self) -> None:
+        """Begin anew, in a forked child: its parent may have been in the midst of anything."""
+        self._inherited.append(self._drive)  # kept, since it would close the parent's connections if it went
+        self._begin()
+
+    @property
+    def drive(self) -> Drive:
+        """The drive of this process, which is made when it is first asked for."""
+        with self._lock:
+            if self._drive is None:
+                self._drive = self._connect()
+            return self._drive
+
+    def now(self) -> float:
+        """Return the seconds since the machine was started, counting those asleep."""
+        return time.clock_gettime(_CLOCK)
+
+    def run(self, steps: Steps[Result]) -> Result:
+        """Run steps to their end and return their result.
+
+        Raises:
+            Unavailable: the storage failed for longer than this engine is patient; the last failure is its cause.
+        """
+        drive = self.drive
+        failures: list[Exception] = []
+        reply: Any = None
+        throw: Unavailable | None = None
+        while True:
+            try:
+                request = steps.throw(throw) if throw is not None else steps.send(reply)
+            except StopIteration as end:
+                result: Result = end.value
+                return result
+            except Unavailable as error:
+                if error.__cause__ is None and failures:
+                    raise error from failures[-1]
+                raise
+            throw = None
+            try:
+                reply = self._answer(drive, request, failures)
+            except Unavailable as error:
+                throw = error
+
+    def pages(self, prefix: str, after: str = "") -> Iterator[Page]:
+        """Yield the pages of a listing, one request each."""
+        drive = self.drive
+        more = True
+        while more:
+            page = self._patiently(drive.page, prefix, after)
+            more = page.more and bool(page.entries)
+            if page.entries:
+                after = page.entries[-1].key
+            yield page
+
+    def each(self, call: Callable[..., Result], arguments: Iterable[tuple[Any, ...]]) -> list[Result]:
+        """Call for each tuple of arguments, several at once, and return the results in order."""
+        work = list(arguments)
+        if len(work) <= 1:
+            return [self._patiently(call, *one) for one in work]
+        return list(self._pool.map(lambda one: self._patiently(call, *one), work))
+
+    def _answer(self, drive: Drive, request: object, failures: list[Exception]) -> Any:
+        if isinstance(request, Put):
+            outcome, failure = drive.create(request.key, request.data)
+            if failure is not None:
+                failures.append(failure)
+            return outcome
+        if isinstance(request, List):
+            return self._patiently(drive.page, request.prefix, request.after)
+        if isinstance(request, Fetch):
+            return self.each(drive.fetch, request.spans)
+        if request is NOW:
+            return self.now()
+        if request is TOKEN:
+            return secrets.token_hex(8)
+        if isinstance(request, Pause):
+            return self._wait(request.attempt)
+        if isinstance(request, Copy):
+            return all(self.each(drive.copy, request.pairs))
+        if isinstance(request, Remove):
+            return self.each(drive.remove, ((key,) for key in request.keys))
+        raise TypeError(f"the protocol asked for what no storage does: {request!r}")
+
+    def _patiently(self, call: Callable[..., Result], *arguments: Any) -> Result:
+        """Send a request that may be sent twice, until it is answered."""
+        for attempt in range(1, self._tries):
+            try:
+                return call(*arguments)
+            except Unavailable as error:
+                if not error.retry:
+                    raise
+            self._wait(attempt)
+        return call(*arguments)
+
+    def _wait(self, attempt: int) -> None:
+        # Not all at the same moment, after a storage has told many clients to slow down.
+        limit = min(self._backoff * 2 ** (attempt - 1), _LONGEST)
+        time.sleep(random.uniform(limit / 2, limit))  # noqa: S311 - no secret hangs on it
+
+    def close(self) -> None:
+        """Let go of threads and connections."""
+        for pool in (self._pool, self.ahead):
+            pool.shutdown(wait=False, cancel_futures=True)
+        with self._lock:
+            drive, self._drive = self._drive, None
+        if drive is not None:
+            drive.close()
+
+
+def entries(pages: Iterable[Page]) -> Iterator[Entry]:
+    """Yield the entries of pages."""
+    for page in pages:
+        yield from page.entries
+
+
+def _forget() -> None:
+    for engine in list(_engines):
+        engine.forget()
+
+
+os.register_at_fork(after_in_child=_forget)

@@ -1,0 +1,81 @@
+"""The settings of a root: written once, by whoever writes first, and the same for all who come after."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Final
+
+from statestore.errors import Corrupt
+from statestore_fsspec._layout import LARGEST, SETTINGS
+
+__all__ = ["DEFAULT", "Settings"]
+
+_FORMAT: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What all clients of a root must agree on.
+
+    Attributes:
+        grace: seconds for which a collector keeps what is superseded.
+        windows: the lengths of the windows of merges, in bytes, the smallest first; each divides the next.
+        sorted: whether the storage lists keys in the order of their bytes.
+    """
+
+    grace: float = 86400.0
+    windows: tuple[int, ...] = (256 << 10, 4 << 20)
+    sorted: bool = True
+
+    def spell(self) -> bytes:
+        """Return the object that holds the settings."""
+        fields = {
+            "format": _FORMAT,
+            "grace": self.grace,
+            "windows": list(self.windows),
+            "sorted": self.sorted,
+        }
+        return json.dumps(fields).encode() + b"\n"
+
+    @classmethod
+    def parse(cls, raw: bytes) -> Settings:
+        """Return the settings that an object holds.
+
+        Raises:
+            Corrupt: it holds none, or those of a format that this version does not know.
+        """
+        try:
+            fields = json.loads(raw)
+            settings = cls(float(fields["grace"]), tuple(map(int, fields["windows"])), bool(fields["sorted"]))
+            found = fields["format"]
+        except (KeyError, TypeError, ValueError) as error:
+            raise Corrupt("the root's settings are damaged: restore them from a copy", object=SETTINGS) from error
+        if found != _FORMAT:
+            raise Corrupt(
+                "the root was made by another version of statestore: use that one",
+                object=SETTINGS,
+                format=found,
+                known=_FORMAT,
+            )
+        try:
+            settings.check()
+        except ValueError as error:
+            raise Corrupt("the root's settings make no sense: restore them from a copy", object=SETTINGS) from error
+        return settings
+
+    def check(self) -> None:
+        """Refuse what no root can have.
+
+        Raises:
+            ValueError: there is no grace, or the windows do not nest or make merges of more than 8 MiB.
+        """
+        if not self.grace > 0:
+            raise ValueError("the grace period is above 0 seconds")
+        pairs = zip(self.windows, self.windows[1:], strict=False)
+        nested = all(small < large and large % small == 0 for small, large in pairs)
+        if not self.windows or self.windows[0] <= 0 or self.windows[-1] > LARGEST or not nested:
+            raise ValueError(f"windows are numbers of bytes, each divides the next, the last is at most {LARGEST}")
+
+
+DEFAULT: Final = Settings()
