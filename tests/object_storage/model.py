@@ -1,0 +1,400 @@
+"""A modelled storage, and the exploration of everything that clients, network and clock can do on it.
+
+The storage is strongly consistent, lists in small pages, creates exclusively, and answers one request at a time.
+Between any two requests anything else can happen: another client's request, the clock's next tick, the arrival of a
+request that was sent long before. A client that dies needs no event of its own: that it never goes on is one of the
+orders, and whatever the others do then is among those explored.
+"""
+
+from __future__ import annotations
+
+import time
+from array import array
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import repeat
+from typing import Any, Final, NamedTuple
+
+from statestore_fsspec._layout import Entry
+from statestore_fsspec._steps import NOW, Copy, Fetch, List, Outcome, Page, Put, Remove
+from tests.object_storage.clients import DONE, WARM, End, Node, Nodes, Raised, Script
+from tests.object_storage.truth import Stored, Truth, Violation
+
+__all__ = ["DOUBLED", "FAILED", "FAULTS", "LATE", "LOST", "Model", "NEVER", "RETRIED", "Report", "Scenario", "Step"]
+
+LOST: Final = "takes effect, and the answer is lost"
+NEVER: Final = "gets lost on its way, without an answer"
+LATE: Final = "is stuck on its way, without an answer"
+DOUBLED: Final = "is answered, and a double of it is stuck on its way"
+RETRIED: Final = "takes effect, and a repetition of it by the client's library is answered"
+FAILED: Final = "fails"
+FAULTS: Final = frozenset({LOST, NEVER, LATE, DOUBLED, RETRIED})
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Who does what on which storage.
+
+    Attributes:
+        name: what it is about, in a few words.
+        scripts: each client's name and script.
+        ticks: by how much the clock can advance, one after the other, at any moments.
+        faults: how many requests have one.
+        kinds: which faults there are.
+        victims: the clients whose requests have faults; all where it is empty.
+        collectors: the clients that remove objects.
+        prepared: the clients whose scripts first prepare the scene, in that order, up to `WARM`.
+        page: how many entries a page of a listing has.
+        grace: the grace period; a listing can be believed for half of it.
+    """
+
+    name: str
+    scripts: Mapping[str, Script]
+    ticks: tuple[int, ...] = ()
+    faults: int = 0
+    kinds: frozenset[str] = FAULTS
+    victims: frozenset[str] = frozenset()
+    collectors: frozenset[str] = frozenset()
+    prepared: tuple[str, ...] = ()
+    page: int = 3
+    grace: float = 2
+
+
+class State(NamedTuple):
+    """Everything at one moment. Nothing in it is ever changed."""
+
+    objects: dict[str, Stored]
+    flying: tuple[tuple[str, bytes], ...]
+    clock: int  # how many ticks there were
+    faults: int  # how many there can still be
+    nodes: tuple[Node, ...]
+    parts: tuple[tuple[Any, ...], ...]  # what has come of the parts of each client's request
+    asleep: frozenset[int]  # clients that look at the clock only after its next tick
+    truth: Truth
+
+
+class Step(NamedTuple):
+    """What happened between two states."""
+
+    client: int | None
+    request: Any
+    answer: Any
+    fault: str | None = None
+    ends: tuple[End, ...] = ()
+    slow: bool = False
+
+
+Next = tuple[Step, State | Violation]
+
+
+@dataclass
+class Report:
+    """What an exploration has found."""
+
+    states: int = 0
+    transitions: int = 0
+    ends: int = 0
+    complete: bool = False
+    seconds: float = 0.0
+    violation: Violation | None = None
+    trace: list[Step] = field(default_factory=list)
+
+
+class Model:
+    """One scenario's states and what leads from each to the next.
+
+    Args:
+        scenario: who does what.
+        joined: whether client histories that leave the client the same are one.
+    """
+
+    def __init__(self, scenario: Scenario, *, joined: bool = True) -> None:
+        self.scenario = scenario
+        self.names = tuple(scenario.scripts)
+        self._nodes = [
+            Nodes(script, number, scenario.grace, joined=joined)
+            for number, script in enumerate(scenario.scripts.values())
+        ]
+        self._victims = {self.names.index(name) for name in scenario.victims or scenario.scripts}
+        self._collectors = {self.names.index(name) for name in scenario.collectors}
+        self._times = [float(sum(scenario.ticks[:count])) for count in range(len(scenario.ticks) + 1)]
+        self._ids: dict[Any, int] = {}
+
+    def explore(
+        self,
+        *,
+        limit: int | None = None,
+        breadth: bool = False,
+        broken: Callable[[Violation], bool] = lambda violation: True,
+    ) -> Report:
+        """Go through all states.
+
+        Args:
+            limit: stop after so many states.
+            breadth: the nearest states first, so that the trace of what is found is as short as any.
+            broken: which violations count. What leads to another one is not followed.
+        """
+        report, began = Report(), time.perf_counter()
+        start = self.start()
+        parents, ordinals = array("q", [-1]), array("q", [0])
+        seen = {self._key(start)}
+        todo: deque[tuple[int, State]] = deque([(0, start)])
+        while todo and (limit is None or len(parents) < limit):
+            index, state = todo.popleft() if breadth else todo.pop()
+            last = True
+            for ordinal, (step, after) in enumerate(self.successors(state)):
+                last = False
+                report.transitions += 1
+                if isinstance(after, Violation):
+                    if broken(after):
+                        report.violation, report.trace = after, [*self._trace(parents, ordinals, index), step]
+                        todo.clear()
+                        break
+                    continue
+                key = self._key(after)
+                if key not in seen:
+                    seen.add(key)
+                    parents.append(index)
+                    ordinals.append(ordinal)
+                    todo.append((len(parents) - 1, after))
+            report.ends += last
+        report.states, report.seconds = len(parents), time.perf_counter() - began
+        report.complete = not todo
+        return report
+
+    def _trace(self, parents: array[int], ordinals: array[int], index: int) -> list[Step]:
+        path = []
+        while parents[index] >= 0:
+            path.append(ordinals[index])
+            index = parents[index]
+        state, steps = self.start(), []
+        for ordinal in reversed(path):
+            step, after = list(self.successors(state))[ordinal]
+            assert isinstance(after, State)
+            steps.append(step)
+            state = after
+        return steps
+
+    def _key(self, state: State) -> Any:
+        """Return what is the same for two states only if the same can follow from both."""
+        objects: Any = state.objects
+        if not self._may_collect(state):
+            objects = {key: stored.data for key, stored in objects.items()}
+        return (
+            self._id(frozenset(objects.items())),
+            self._id(state.flying),
+            self._id(state.truth.key()),
+            state.clock,
+            state.faults,
+            *map(self._shape, range(len(self.names)), state.nodes, repeat(self._times[state.clock])),
+            self._id(state.parts),
+            self._id(state.asleep),
+        )
+
+    def _shape(self, client: int, node: Node, now: float) -> int:
+        return node.number if client in self._collectors else self._nodes[client].shape(node, now)
+
+    def _id(self, part: Any) -> int:
+        return self._ids.setdefault(part, len(self._ids))
+
+    def start(self) -> State:
+        """Return the first state: each script that prepares its scene has done so, one after the other."""
+        count = len(self.names)
+        state = State(
+            objects={},
+            flying=(),
+            clock=0,
+            faults=0,
+            nodes=tuple(nodes.start for nodes in self._nodes),
+            parts=((),) * count,
+            asleep=frozenset(),
+            truth=Truth({}, {}, frozenset(), (None,) * count),
+        )
+        for client in map(self.names.index, self.scenario.prepared):
+            while state.nodes[client].request is not WARM:
+                _, after = next(iter(self._requested(state, client, still=True)))
+                assert isinstance(after, State), after
+                state = after
+            _, after = next(iter(self._answered(state, client, None, None, still=True)))
+            assert isinstance(after, State), after
+            state = after
+        return state._replace(faults=self.scenario.faults)
+
+    def successors(self, state: State) -> Iterator[Next]:
+        """Yield whatever can happen next."""
+        for client, node in enumerate(state.nodes):
+            if node.request is not DONE and client not in state.asleep:
+                yield from self._requested(state, client)
+        for flying in dict.fromkeys(state.flying):
+            if flying[0] not in state.objects:
+                rest = list(state.flying)
+                rest.remove(flying)
+                step = Step(None, Put(*flying), Outcome.CREATED, LATE)
+                yield from self._after(step, lambda f=flying, r=rest: self._put(state, *f)._replace(flying=tuple(r)))
+        if state.clock < len(self.scenario.ticks):
+            later = state._replace(clock=state.clock + 1, asleep=frozenset())
+            yield from self._awake(Step(None, NOW, self._times[later.clock]), later, sorted(state.asleep))
+
+    def _awake(self, step: Step, state: State, sleepers: list[int]) -> Iterator[Next]:
+        if not sleepers:
+            yield step, state
+            return
+        for more, after in self._looked(step, state, sleepers[0]):
+            if isinstance(after, State):
+                yield from self._awake(more, after, sleepers[1:])
+            else:
+                yield more, after
+
+    def _may_collect(self, state: State) -> bool:
+        return any(state.nodes[client].request is not DONE for client in self._collectors)
+
+    def _requested(self, state: State, client: int, *, still: bool = False) -> Iterator[Next]:
+        """Yield what can come of a client's next request, or of the next part of it."""
+        node = state.nodes[client]
+        request = node.request
+        if request is NOW:  # at the very beginning, and while the scene is prepared; all others look when they come to it
+            step, now = Step(client, NOW, self._times[state.clock]), self._times[state.clock]
+            yield from self._sent(step, state, client, now, still=True) if still else self._looked(step, state, client)
+            return
+        if node.begin is not None and state.truth.calls[client] is None:
+            state = state._replace(truth=state.truth.begun(client, node.begin))
+        if isinstance(request, List):
+            yield from self._answered(state, client, None, self._page(state, client, request), still=still)
+        elif isinstance(request, Put):
+            yield from self._put_by(state, client, request, still)
+        else:
+            yield from self._part(state, client, request, still)
+        if state.faults and FAILED in self.scenario.kinds and client in self._victims and not isinstance(request, Put):
+            spent = state._replace(faults=state.faults - 1)
+            yield from self._answered(spent, client, FAILED, Raised("the storage does not answer"))
+
+    def _page(self, state: State, client: int, request: List) -> Page:
+        keys = sorted(key for key in state.objects if key.startswith(request.prefix) and key > request.after)
+        size = self.scenario.page
+        # Only collectors look at times: to all others, pages that differ in nothing else are the same.
+        timed = client in self._collectors
+        rows = ((key, state.objects[key]) for key in keys[:size])
+        entries = tuple(Entry(key, len(row.data), row.modified if timed else 0.0) for key, row in rows)
+        return Page(entries, len(keys) > size)
+
+    def _put_by(self, state: State, client: int, request: Put, still: bool) -> Iterator[Next]:
+        free, head = request.key not in state.objects, request.key.startswith("heads/")
+        plain = Outcome.CREATED if free else Outcome.REFUSED
+
+        def sent(effect: bool, fault: str | None, answer: Outcome) -> Iterator[Next]:
+            before = state if fault is None else state._replace(faults=state.faults - 1)
+            if fault in (LATE, DOUBLED):
+                before = before._replace(flying=tuple(sorted((*state.flying, (request.key, request.data)))))
+            try:
+                after = self._put(before, request.key, request.data, client) if effect else before
+            except Violation as violation:
+                yield Step(client, request, answer, fault), violation
+                return
+            yield from self._answered(after, client, fault, answer, still=still)
+
+        try:
+            state.truth.asked(state.objects, client, request.key, request.data)
+        except Violation as violation:
+            yield Step(client, request, plain), violation
+            return
+        yield from sent(free, None, plain)
+        if not state.faults or client not in self._victims:
+            return
+        kinds = self.scenario.kinds
+        if free and LOST in kinds:
+            yield from sent(True, LOST, Outcome.UNKNOWN)
+        if NEVER in kinds:
+            yield from sent(False, NEVER, Outcome.UNKNOWN)
+        if free and RETRIED in kinds:
+            yield from sent(True, RETRIED, Outcome.REFUSED)
+        # What is stuck before a key that is taken can only have an effect once a collector has been there.
+        again = self._may_collect(state) and not head
+        if LATE in kinds and (free or again):
+            yield from sent(False, LATE, Outcome.UNKNOWN)
+        if DOUBLED in kinds and again:
+            yield from sent(free, DOUBLED, plain)
+
+    def _put(self, state: State, key: str, data: bytes, client: int | None = None) -> State:
+        """Return the state when an object was created; `client` where it asks now and not long ago."""
+        objects = {**state.objects, key: Stored(data, self._times[state.clock])}
+        return state._replace(objects=objects, truth=state.truth.created(objects, key))
+
+    def _part(self, state: State, client: int, request: Any, still: bool) -> Iterator[Next]:
+        """Do one part of a request that has several, each at a moment of its own."""
+        done = state.parts[client]
+        try:
+            if isinstance(request, Fetch):
+                span, whole = request.spans[len(done)], len(request.spans)
+                stored = state.objects.get(span.key)
+                done += (None if stored is None else stored.data[span.start : span.stop],)
+            elif isinstance(request, Copy):
+                (source, target), whole = request.pairs[len(done)], len(request.pairs)
+                done += (source in state.objects,)
+                if done[-1]:
+                    state = self._put(state, target, state.objects[source].data)
+            else:
+                assert isinstance(request, Remove)
+                key, whole = request.keys[len(done)], len(request.keys)
+                done += (key,)
+                objects = dict(state.objects)
+                if objects.pop(key, None) is not None:
+                    state = state._replace(objects=objects, truth=state.truth.removed(objects, key))
+        except Violation as violation:
+            yield Step(client, request, None), violation
+            return
+        if len(done) < whole:
+            parts = (*state.parts[:client], done, *state.parts[client + 1 :])
+            yield Step(client, request, done), state._replace(parts=parts)
+            return
+        answer: Any = done if isinstance(request, Fetch) else all(done) if isinstance(request, Copy) else None
+        yield from self._answered(state, client, None, answer, still=still)
+
+    def _answered(
+        self, state: State, client: int, fault: str | None, reply: Any, *, still: bool = False
+    ) -> Iterator[Next]:
+        """Send a client a reply; yield where it goes on from there."""
+        node = state.nodes[client]
+        step = Step(client, node.request, reply, fault)
+        yield from self._sent(step, state, client, reply, still=still)
+
+    def _sent(self, step: Step, state: State, client: int, reply: Any, *, still: bool = False) -> Iterator[Next]:
+        ends, node = self._nodes[client].send(state.nodes[client], reply)
+        step = step._replace(ends=step.ends + ends)
+        truth = state.truth
+        try:
+            for end in ends:
+                truth = truth.ended(client, end)
+        except Violation as violation:
+            yield step, violation
+            return
+        nodes = (*state.nodes[:client], node, *state.nodes[client + 1 :])
+        parts = (*state.parts[:client], (), *state.parts[client + 1 :])
+        state = self._settled(state._replace(nodes=nodes, parts=parts, truth=truth))
+        if node.request is NOW and not still:
+            yield from self._looked(step, state, client)
+        else:
+            yield step, state
+
+    def _looked(self, step: Step, state: State, client: int) -> Iterator[Next]:
+        """Let a client look at the clock: now, or after a later tick. Between two ticks every moment is the same."""
+        yield from self._sent(step, state, client, self._times[state.clock])
+        if state.clock < len(self.scenario.ticks):
+            yield step._replace(slow=True), state._replace(asleep=state.asleep | {client})
+
+    def _settled(self, state: State) -> State:
+        """Forget the requests on their way that can never have an effect."""
+        if not state.flying:
+            return state
+        collected = self._may_collect(state)
+        rest = tuple(
+            item for item in state.flying if item[0] not in state.objects or (collected and item[0].startswith("data/"))
+        )
+        return state if len(rest) == len(state.flying) else state._replace(flying=rest)
+
+    def _after(self, step: Step, change: Callable[[], State]) -> Iterator[Next]:
+        try:
+            yield step, change()
+        except Violation as violation:
+            yield step, violation
+
