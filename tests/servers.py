@@ -102,11 +102,11 @@ class Rgw(S3Server):
         user = f"limited-{uuid.uuid4().hex}"
         made = json.loads(self._admin("user", "create", "--uid", user, "--display-name", user))
         keys = made["keys"][0]
-        who = {"AWS": [f"arn:aws:iam:::user/{user}"]}
+        owner, other = "arn:aws:iam:::user/test", f"arn:aws:iam:::user/{user}"  # an object belongs to who wrote it
         what = [f"arn:aws:s3:::{bucket}", f"arn:aws:s3:::{bucket}/*"]
-        rules = [{"Effect": "Allow", "Principal": who, "Action": ["s3:*"], "Resource": what}]
+        rules = [{"Effect": "Allow", "Principal": {"AWS": [owner, other]}, "Action": ["s3:*"], "Resource": what}]
         if denied:
-            rules.append({"Effect": "Deny", "Principal": who, "Action": list(denied), "Resource": what})
+            rules.append({"Effect": "Deny", "Principal": {"AWS": [other]}, "Action": list(denied), "Resource": what})
         client = self.client()
         try:
             earlier = json.loads(client.get_bucket_policy(Bucket=bucket)["Policy"])["Statement"]

@@ -25,6 +25,7 @@ import urllib.error
 import urllib.request
 import uuid
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -209,7 +210,8 @@ def main(argv: Iterable[str]) -> None:
             told = STARTERS[name](server) | {"access_key": server.access_key, "secret_key": server.secret_key}
         except (CannotStart, OSError, subprocess.SubprocessError) as error:
             told = {"error": str(error)}
-        print(json.dumps(told), flush=True)
+        with suppress(BrokenPipeError):  # who asked may be dead by now, and others may have come
+            print(json.dumps(told), flush=True)
         with open(Path(folder) / "users", "wb") as users:
             fcntl.flock(users, fcntl.LOCK_EX)
             server.stop()
