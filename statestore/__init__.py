@@ -10,12 +10,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from statestore.errors import StateStoreError
-from statestore.store import NEW, Store, Tail
 
 if TYPE_CHECKING:
     from statestore.plugins import open_store
     from statestore.records import Record, RecordLog, draft
     from statestore.sessions import Conf, Sessions, Transcript
+    from statestore.store import NEW, Store, Tail
 
 __all__ = [
     "Conf",
@@ -33,12 +33,15 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-# Loaded when first asked for, so that reading the contract does not load the plugins or the codec.
+# Loaded when first asked for, so that nobody loads more than is used.
 _LAZY = {
     "Conf": "statestore.sessions",
+    "NEW": "statestore.store",
     "Record": "statestore.records",
     "RecordLog": "statestore.records",
     "Sessions": "statestore.sessions",
+    "Store": "statestore.store",
+    "Tail": "statestore.store",
     "Transcript": "statestore.sessions",
     "draft": "statestore.records",
     "open_store": "statestore.plugins",

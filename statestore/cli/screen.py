@@ -88,7 +88,7 @@ def _fact(value: object) -> Any:
     from statestore.store import Holder, Tail
 
     if isinstance(value, Tail):
-        return value._asdict()
+        return {"size": value.size, "run": value.run}
     if isinstance(value, Holder):
         return {"pid": value.pid, "host": value.host, "since": value.since}
     return value if isinstance(value, bool | int | float | None) else str(value)

@@ -176,7 +176,7 @@ def encode_header(header: Header) -> bytes:
     n, size = (whole_number(name, getattr(header, name)) for name in ("n", "len"))
     options = {name: getattr(header, name) for name in _OPTIONS}
     before, behind = spell_shape(header.kind, options)
-    text = f'{{"n":{n}{before}{quote(header.id)},"time":"{spell_time(header.time)}","len":{size}{behind}'
+    text = f'{{"n":{n}{before}{quote(header.id)[1:]},"time":"{spell_time(header.time)}","len":{size}{behind}'
     return text.encode("utf-8", "surrogateescape")
 
 
@@ -188,7 +188,8 @@ def spell_shape(kind: str, fields: dict[str, Any]) -> tuple[str, str]:
         fields: optional fields, by name.
 
     Returns:
-        The members from ``kind`` up to the value of ``id``, and those behind ``len`` with the closing brace.
+        What stands from ``kind`` up to the value of ``id``, its quote included, and the members behind ``len`` with the
+        closing brace.
 
     Raises:
         TypeError: there is no such field, or a value has another type.
@@ -196,7 +197,7 @@ def spell_shape(kind: str, fields: dict[str, Any]) -> tuple[str, str]:
     """
     if type(kind) is not str:
         raise TypeError(f"kind is str, not {type(kind).__name__}")
-    shape = f',"kind":{quote(kind)},"id":', _spell_options(fields) + "}"
+    shape = f',"kind":{quote(kind)},"id":"', _spell_options(fields) + "}"
     # Only strings are remembered: no other value equals one. The memory is small and forgets all at once.
     if len(shape[0]) + len(shape[1]) <= _LONGEST_SHAPE and all(type(value) is str for value in fields.values()):
         if len(shapes) >= _MOST_SHAPES:

@@ -12,7 +12,7 @@ import msgspec
 
 from statestore import names
 from statestore.errors import Conflict, Corrupt, NotFound, StateStoreError, Unavailable
-from statestore.records.record import Draft, Record, place, spell_rest
+from statestore.records.record import Draft, Record, place, spell
 from statestore.records.scan import NEVER, Scan
 from statestore.store import NEW, Store, Tail
 
@@ -150,11 +150,13 @@ class RecordLog:
             TypeError: a field or the body has the wrong type.
             ValueError: a field cannot be written.
         """
-        rest = spell_rest(kind, body, id, time, fields)
         end, tried, unknown = self._end, None, False
-        if end is not None and (expect is None or expect == end.number):
+        if end is None or (expect is not None and expect != end.number):
+            rest = spell("", kind, body, id, time, fields)
+        else:
             # Nearly always the log still ends where it did: tried without any detour, this costs half.
-            line = b'{"n":%d%b' % (end.number, rest)
+            opening = f'{{"n":{end.number}'
+            line = spell(opening, kind, body, id, time, fields)
             try:
                 tail = self.store.append(self.name, b"\n".join((line, body, b"")), at=end.tail)
             except Conflict:
@@ -166,6 +168,7 @@ class RecordLog:
             else:
                 self._end = _End(tail, end.number + 1)
                 return Record(line, body, end.tail.size)
+            rest = line[len(opening) :]
         start, data = self._write((Draft(b"\n".join((rest, body, b""))),), expect, tried, unknown)
         return Record(data[: -len(body) - 2], body, start.tail.size)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time as clock
+from typing import Final
 
 __all__ = ["COMMON", "now", "spell_time", "time_is_valid"]
 
@@ -28,20 +29,23 @@ _is_common = re.compile(COMMON).fullmatch
 # Those of them that are spelled as Go writes them already.
 _WRITTEN = re.compile(_DAY_AND_TIME + r"(?:\.[0-9]{0,8}[1-9])?Z")
 _MILLISECONDS = [f".{ms:03d}".rstrip("0").rstrip(".") + "Z" for ms in range(1000)]
-_last: tuple[int, str] = (0, "1970-01-01T00:00:00Z")
+_MS: Final = 1_000_000  # both in nanoseconds
+_SECOND: Final = 1000 * _MS
+_last: tuple[int, int, str] = (0, 0, "1970-01-01T00:00:00Z")
 
 
 def now() -> str:
     """Return the present time in UTC, to the millisecond."""
     global _last
-    ms = clock.time_ns() // 1_000_000
-    last, text = _last
-    if ms != last:
-        second, ms = divmod(ms, 1000)
+    present = clock.time_ns()
+    begin, end, text = _last
+    if not begin <= present < end:
+        second, ms = divmod(present // _MS, 1000)
         # A new second is spelled by the library, a new millisecond only changes the end.
-        head = text[:19] if second == last // 1000 else clock.strftime("%Y-%m-%dT%H:%M:%S", clock.gmtime(second))
+        head = text[:19] if second == begin // _SECOND else clock.strftime("%Y-%m-%dT%H:%M:%S", clock.gmtime(second))
         text = head + _MILLISECONDS[ms]
-        _last = (second * 1000 + ms, text)
+        begin = present - present % _MS
+        _last = (begin, begin + _MS, text)
     return text
 
 

@@ -438,6 +438,13 @@ def test_a_field_of_another_type_is_refused(fields: dict[str, Any]) -> None:
         draft(**{"kind": "message", **fields})
 
 
+def test_a_kind_that_is_no_string_is_refused_whatever_was_spelled_before() -> None:
+    draft("message", type="text/plain")
+    for kind in (("message", ("type", "text/plain")), ("message",), ["message"]):
+        with pytest.raises(TypeError):
+            draft(kind)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 10**30])
 def test_a_number_beyond_64_bits_is_refused(number: int) -> None:
     for fields in ({"exit": number}, {"upto": number}, {"usage": Usage(cache_read=number)}):

@@ -105,6 +105,19 @@ def test_a_batch_is_one_write_with_numbers_in_order(store: Store, monkeypatch: p
     assert bodies(log)[1:] == [b"%d" % n for n in range(100)]
 
 
+@pytest.mark.parametrize("count", [1, 2, 100, 101, 350])
+@pytest.mark.parametrize("before", [1, 8, 9, 97, 98, 99, 100, 198, 199, 9_998])
+def test_a_batch_is_spelled_as_its_records_one_by_one(before: int, count: int) -> None:
+    log = RecordLog(MemoryStore(), "log")
+    log.append_many([draft("text")] * before, expect=1)
+    got = log.append_many([draft("text", b"%d" % n, id="a", time="2026-09-28T12:00:00Z") for n in range(count)])
+    assert list(got) == list(range(before + 1, before + count + 1))
+    one_by_one = [
+        encode(Header(n=n, kind="text", id="a", time="2026-09-28T12:00:00Z"), b"%d" % i) for i, n in enumerate(got)
+    ]
+    assert [record.raw for record in log.last(count)] == one_by_one
+
+
 def test_a_batch_of_nothing_touches_nothing(store: Store) -> None:
     assert list(RecordLog(store, "log").append_many([])) == []
     assert list(store.list()) == []

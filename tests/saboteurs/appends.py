@@ -258,8 +258,9 @@ class TakesTriples(_Loose):
     """An append takes anything with a size and a run for a tail."""
 
     def loosely(self, data: Any, at: Any) -> tuple[bytes, Tail]:
-        check_data(data, Tail(*at) if isinstance(at, tuple) else at)
-        return data, Tail(*at)
+        at = Tail(*at) if isinstance(at, tuple) else at
+        check_data(data, at)
+        return data, at
 
 
 @saboteur("an-append-over-the-limit-is-refused-whole")
