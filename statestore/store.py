@@ -28,6 +28,7 @@ import msgspec
 
 from statestore import names
 from statestore.errors import Closed, NotFound, NotSupported
+from statestore.snapshot import Snapshot
 
 __all__ = [
     "Capabilities",
@@ -37,6 +38,7 @@ __all__ = [
     "Maintenance",
     "NEW",
     "Problem",
+    "Snapshot",
     "Store",
     "Tail",
     "check_data",
@@ -241,6 +243,14 @@ class Store(ABC):
         if info is None or info.name != log or info.tail is None:
             raise NotFound("no such log", log=log)
         return info.tail
+
+    def snapshot(self, log: str) -> Snapshot:
+        """Return the log as it ends now, to be read in several calls that all mean the same log.
+
+        Raises:
+            NotFound: there is no such log.
+        """
+        return Snapshot(self, log, self.tail(log))
 
     def stream(self, log: str, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
         """Yield the bytes of ``[start, stop)`` in pieces, in bounded memory.

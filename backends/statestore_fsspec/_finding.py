@@ -15,6 +15,7 @@ from statestore_fsspec._walk import Walk, walk
 
 __all__ = ["Finder", "Found", "gather", "next_generation"]
 
+_REMEMBERED: Final = 100_000  # logs whose runs are remembered
 _LOOKS: Final = 4  # listings that show a hole, or come too late, before that is the answer
 
 
@@ -108,7 +109,7 @@ class Finder:
         run = layout.read_live(raw, key)
         if layout.run_generation(run) != generation:
             raise Corrupt("a head names a run of another generation", log=log, object=key, run=run)
-        self._runs[log] = (generation, run)
+        self._remember(log, generation, run)
         return run
 
     def dead(self, log: str, generation: int) -> Steps[Dead | None]:
@@ -116,6 +117,11 @@ class Finder:
         key = layout.head_key(log, generation)
         (raw,) = yield Fetch((Span(key),))
         return None if raw is None else layout.read_dead(raw, key)
+
+    def _remember(self, log: str, generation: int, run: str) -> None:
+        if len(self._runs) >= _REMEMBERED:
+            self._runs.clear()  # each is found again at the cost of at most one request
+        self._runs[log] = (generation, run)
 
     def _survey(self, log: str, generation: int) -> Steps[tuple[str, Walk]]:
         """List the run of a generation and walk over it."""
@@ -136,7 +142,7 @@ class Finder:
                     # run was there before its head, and is collected only long after a later head.
                     if not more and len(segments) == 1:
                         (run,) = segments
-                        self._runs[log] = (generation, run)
+                        self._remember(log, generation, run)
                     else:
                         run = yield from self.run(log, generation)
                         if more:

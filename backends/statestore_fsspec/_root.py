@@ -28,6 +28,9 @@ class Root:
         probes: whether the storage is tried before the first write.
     """
 
+    writing: Writer
+    """What writes, and remembers tails; `writer` gives it to those who are about to write."""
+
     def __init__(self, engine: Engine, settings: Settings, insist: tuple[str, ...], probes: bool) -> None:
         self.engine = engine
         self.settings = settings
@@ -35,13 +38,13 @@ class Root:
         self._probes = probes
         self._held: bytes | None = None  # the settings as they lie there
         self._trusted = not probes
-        self._writer = Writer(Finder(settings.grace))
+        self.writing = Writer(Finder(settings.grace))
 
     def finder(self) -> Finder:
         """Return what finds logs."""
         if self._held is None:
             self._learn()
-        return self._writer.finder
+        return self.writing.finder
 
     def writer(self) -> Writer:
         """Return what writes, once the storage has shown that it keeps the promise of exclusive creation.
@@ -55,7 +58,7 @@ class Root:
             assert self._held is not None
             check_condition(self.engine.drive, SETTINGS, self._held)
             self._trusted = True
-        return self._writer
+        return self.writing
 
     def _learn(self) -> bool:
         """Look for the settings; return whether they are there."""
@@ -72,7 +75,7 @@ class Root:
                     given=given,
                     found=found,
                 )
-        self._writer = Writer(Finder(settings.grace))
+        self.writing = Writer(Finder(settings.grace))
         self.settings, self._held = settings, held
         return True
 

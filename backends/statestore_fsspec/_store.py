@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from typing import Final
 
 from statestore import names
@@ -12,6 +11,7 @@ from statestore.store import (
     Capabilities,
     LogInfo,
     Maintenance,
+    Snapshot,
     Store,
     Tail,
     check_data,
@@ -25,18 +25,16 @@ from statestore_fsspec._engine import Engine
 from statestore_fsspec._finding import Found
 from statestore_fsspec._listing import Listed, listed
 from statestore_fsspec._maintenance import BucketMaintenance
-from statestore_fsspec._reading import read, reread
+from statestore_fsspec._reading import read
 from statestore_fsspec._root import Root
 from statestore_fsspec._settings import DEFAULT, Settings
+from statestore_fsspec._snapshot import BucketSnapshot
 from statestore_fsspec._walk import walk
 
 __all__ = ["FsspecStore", "MAX_APPEND"]
 
 MAX_APPEND: Final = 16 << 20
 """The most bytes that one append takes: it must be one request, and well under what clients split in parts."""
-
-_PIECE: Final = 4 << 20  # bytes that a stream asks for at a time
-_AHEAD: Final = 2  # pieces that a stream has under way
 
 
 class FsspecStore(Store):
@@ -119,10 +117,14 @@ class FsspecStore(Store):
 
         Segments that are copied whole are copied by the storage.
         """
+        return self.copy_found(source, target, stop, None)
+
+    def copy_found(self, source: str, target: str, stop: int | None, found: Found | None) -> Tail:
+        """Make `target` a copy of what the source was found to be, or of what it is now."""
         self._check(source)
         self._check(target)
         check_stop(stop)
-        return self._engine.run(copy(self._root.writer(), source, target, stop))
+        return self._engine.run(copy(self._root.writer(), source, target, stop, found))
 
     def list(self, prefix: str = "", *, after: str = "", tails: bool = False) -> Iterator[LogInfo]:
         """Yield the logs whose names begin with `prefix` and come after `after`, in code-point order.
@@ -198,28 +200,21 @@ class FsspecStore(Store):
             super().close()
             self._engine.close()
 
-    def _stream(self, log: str, start: int, stop: int | None) -> Iterator[bytes]:
-        found = self._find(log)
-        assert found.walk is not None
-        end = found.tail.size if stop is None else min(stop, found.tail.size)
-        under_way: list[Future[bytes]] = []
-        try:
-            while start < end or under_way:
-                while start < end and len(under_way) < _AHEAD:
-                    piece = min(start + _PIECE, end)
-                    under_way.append(self._engine.ahead.submit(self._piece, log, found, start, piece))
-                    start = piece
-                yield under_way.pop(0).result()
-        finally:
-            for one in under_way:
-                one.cancel()
+    def snapshot(self, log: str) -> Snapshot:
+        """Return the log as it ends now: two listings, and then only what is read."""
+        self._check(log)
+        return BucketSnapshot(self, self._root, log, self._find(log))
 
-    def _piece(self, log: str, found: Found, start: int, stop: int) -> bytes:
-        self._check_open()
-        return self._engine.run(reread(self._root.finder(), log, found, start, stop))[1]
+    def _stream(self, log: str, start: int, stop: int | None) -> Iterator[bytes]:
+        yield from self.snapshot(log).stream(start, stop)
+
+    def check(self, log: str) -> None:
+        """Refuse a bad name and a closed store."""
+        self._check(log)
 
     def _find(self, log: str) -> Found:
         found = self._engine.run(self._root.finder().find(log))
         if found.run is None:
             raise NotFound("no such log", log=log)
+        self._root.writing.note(log, found)
         return found

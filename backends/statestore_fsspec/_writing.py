@@ -20,6 +20,7 @@ from statestore_fsspec._steps import NOW, TOKEN, Fetch, Outcome, Pause, Put, Spa
 __all__ = ["Writer"]
 
 _TRIES: Final = 6  # how often one call sends a request that creates something
+_REMEMBERED: Final = 100_000  # logs whose tails are remembered
 _UNSETTLED: Final = "the storage gave no answer that settles it: call again with the same arguments"
 
 
@@ -41,6 +42,11 @@ class Writer:
     def __init__(self, finder: Finder) -> None:
         self.finder = finder
         self._proofs: dict[str, _Proof] = {}
+
+    def note(self, log: str, found: Found) -> None:
+        """Remember the tail that a walk has shown: an append there goes out as one request."""
+        if found.walk is not None and found.walk.seal is None:
+            self._prove(log, _Proof(found.tail.run, found.tail.size, found.sent))
 
     def append(self, log: str, data: bytes, at: Tail) -> Steps[Tail]:
         """Add `data` where the log ends, if that is `at`; see `Store.append`."""
@@ -68,7 +74,7 @@ class Writer:
                 if outcome is Outcome.CREATED and self.finder.is_fresh(proof.sent, (yield NOW)):
                     tail = Tail(at.size + len(data), at.run)
                     # Nothing but the log's tail could be created there: the proof begins anew with this request.
-                    self._proofs[log] = _Proof(tail.run, tail.size, sent)
+                    self._prove(log, _Proof(tail.run, tail.size, sent))
                     return tail
                 tried, proof = True, None
                 self._proofs.pop(log, None)
@@ -76,6 +82,11 @@ class Writer:
             error.effect_unknown = error.effect_unknown or tried
             raise
         raise _unavailable(_UNSETTLED, True, log, at.size)
+
+    def _prove(self, log: str, proof: _Proof) -> None:
+        if len(self._proofs) >= _REMEMBERED:
+            self._proofs.clear()  # each is found again at the cost of two requests
+        self._proofs[log] = proof
 
     def _settle(self, log: str, data: bytes, at: Tail, found: Found) -> Steps[bool]:
         """Say whether the run holds `data` at an offset; False where it ends there.
@@ -144,7 +155,7 @@ class Writer:
             if outcome is Outcome.CREATED:
                 sent = yield NOW
                 if (yield from self.publish(log, run)):
-                    self._proofs[log] = _Proof(run, len(data), sent)
+                    self._prove(log, _Proof(run, len(data), sent))
                     return Tail(len(data), run)
         raise _unavailable("the storage does not say that it has stored the log's first bytes", False, log, 0)
 

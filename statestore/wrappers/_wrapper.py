@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import TypeVar
 
-from statestore.store import Holder, LogInfo, Maintenance, Store, Tail
+from statestore.store import Holder, LogInfo, Maintenance, Snapshot, Store, Tail
 
 __all__ = ["Wrapper"]
 
@@ -18,7 +18,8 @@ class Wrapper(Store):
 
     A subclass overrides the calls that it changes, or :meth:`_run`, through which all of them go that ask the
     storage and answer at once. ``list``, ``stream`` and ``hold`` do their work later, when their result is used,
-    and so do not go through it; ``location``, ``maintenance`` and ``close`` ask the storage nothing.
+    and so do not go through it, nor does what a snapshot is asked; ``location``, ``maintenance`` and ``close`` ask
+    the storage nothing.
 
     Args:
         store: the inner store. Closing the wrapper closes it.
@@ -54,6 +55,10 @@ class Wrapper(Store):
     def tail(self, log: str) -> Tail:
         """Return the log's tail as it is now."""
         return self._run("tail", log, lambda: self.inner.tail(log))
+
+    def snapshot(self, log: str) -> Snapshot:
+        """Return the log as it ends now, to be read in several calls that all mean the same log."""
+        return self._run("snapshot", log, lambda: self.inner.snapshot(log))
 
     def stream(self, log: str, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
         """Yield the bytes of ``[start, stop)`` in pieces, in bounded memory."""

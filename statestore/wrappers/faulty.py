@@ -9,7 +9,7 @@ from threading import Event
 from typing import Any, Final, Self, TypeVar, cast
 
 from statestore.errors import NotFound, Unavailable
-from statestore.store import LogInfo, Store, Tail, check_data, check_range, check_stop
+from statestore.store import LogInfo, Snapshot, Store, Tail, check_data, check_range, check_stop
 from statestore.wrappers._faults import MOST_SLOW, MOST_STALE, Past, Plan, Schedule, Step
 from statestore.wrappers._wrapper import Wrapper
 
@@ -207,6 +207,10 @@ class Faulty(Wrapper):
         for row in rows:
             yield row
             self._check_alive(prefix)
+
+    def snapshot(self, log: str) -> Snapshot:
+        """Return the log as it ends now; taking it is a call, `tail`, and so is all that it is asked."""
+        return Snapshot(self, log, self.tail(log))
 
     def stream(self, log: str, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
         """Yield the bytes of ``[start, stop)`` in pieces; a fault comes with the first piece that is asked for."""

@@ -17,6 +17,7 @@ CALLS = {
     "copy": (("a", "b"), {"stop": 3}),
     "list": (("a",), {"after": "a1", "tails": True}),
     "tail": (("a",), {}),
+    "snapshot": (("a",), {}),
     "stream": (("a", 1, 2), {}),
     "boundary": (("a", 7), {}),
     "delete": (("a",), {"at": Tail(1, "r")}),
