@@ -12,15 +12,16 @@ import msgspec
 
 from statestore import names
 from statestore.errors import Conflict, Corrupt, NotFound, StateStoreError, Unavailable
-from statestore.records.record import Draft, Record, place, spell
-from statestore.records.scan import NEVER, Scan
-from statestore.store import NEW, Store, Tail
+from statestore.records.record import Draft, Record, place, spell, unnumbered
+from statestore.records.scan import Scan
+from statestore.store import NEW, Snapshot, Store, Tail
 
 __all__ = ["RecordLog"]
 
 # How often an append looks for the end again after others have moved it, and how often it is repeated, the same
 # bytes at the same place, after the storage has failed in a way that may pass.
 _RACES: Final = 1000
+_REACH: Final = 256 << 10  # bytes in which the last records are looked for first, where appends are large
 _REPEATS: Final = 3
 
 
@@ -65,7 +66,8 @@ class RecordLog:
     def read(self, first: int = 1, before: int | None = None) -> Iterator[Record]:
         """Yield the records with the numbers ``[first, before)``, as far as there are any, in bounded memory.
 
-        A record's number is its place in the log, counted from 1. A torn record at the end is left out.
+        A record's number is its place in the log, counted from 1. The log ends where it does when the first record
+        is asked for; a torn record at its end is left out.
 
         Raises:
             NotFound: there is no such log; raised with the first record asked for.
@@ -74,7 +76,10 @@ class RecordLog:
         """
         if first < 1:
             raise ValueError(f"records are counted from 1: first={first}")
-        return iter(self._scan(first=first, before=before))
+        return self._read(first, before)
+
+    def _read(self, first: int, before: int | None) -> Iterator[Record]:
+        yield from self._scan(self.store.snapshot(self.name), first=first, before=before)
 
     def last(self, k: int) -> list[Record]:
         """Return the last `k` records, or all where there are fewer, in order.
@@ -88,25 +93,30 @@ class RecordLog:
         """
         if k < 0:
             raise ValueError(f"a number of records is not below zero: {k}")
-        size = self.store.tail(self.name).size
-        reach = 1
+        snapshot = self.store.snapshot(self.name)
+        start, reach, found = snapshot.tail.size, _REACH, list[Record]()
         while True:
-            start = self.store.boundary(self.name, max(size - reach, 0))
+            edge = start
+            # Each append holds at least one record, and may hold many.
+            for _ in range(max(k - len(found), 1)):
+                start = snapshot.boundary(max(start - 1, 0))
+                if start == 0 or edge - start >= reach:
+                    break
             try:
-                found = self._keep(k, start)
+                found = self._keep(k, start, snapshot)
             except Corrupt:
                 # An append need not have begun where a record does.
                 if start == 0:
                     raise
-            else:
-                if len(found) == k or start == 0:
-                    return found
-            reach = 2 * max(reach, size - start)
+            if len(found) == k or start == 0:
+                return found
+            reach *= 2
 
-    def _keep(self, k: int, start: int) -> list[Record]:
+    def _keep(self, k: int, start: int, snapshot: Snapshot) -> list[Record]:
         """Read from an offset on and return the last `k` records; only theirs are the bodies that are kept."""
-        offsets = deque((record.offset for record in self._scan(start=start, bodies=False)), maxlen=k)
-        return list(islice(self._scan(start=offsets[0]), len(offsets))) if offsets else []
+        records = self._scan(snapshot, start=start, bodies=False)
+        offsets = deque((record.offset for record in records), maxlen=k)
+        return list(islice(self._scan(snapshot, start=offsets[0]), len(offsets))) if offsets else []
 
     def count(self) -> int:
         """Return how many whole records the log holds.
@@ -115,7 +125,9 @@ class RecordLog:
             NotFound: there is no such log.
             Corrupt: a record is damaged.
         """
-        records = self._scan(known=self._end if self._end and not _is_gone(self._end, self._tail()) else _START)
+        snapshot = self._snapshot()
+        known = self._end if self._end and not _is_gone(self._end, snapshot.tail) else _START
+        records = self._scan(snapshot, known=known)
         records.skip()
         return records.number - 1
 
@@ -151,12 +163,9 @@ class RecordLog:
             ValueError: a field cannot be written.
         """
         end, tried, unknown = self._end, None, False
-        if end is None or (expect is not None and expect != end.number):
-            rest = spell("", kind, body, id, time, fields)
-        else:
+        line = spell(0 if end is None else end.number, kind, body, id, time, fields)
+        if end is not None and (expect is None or expect == end.number):
             # Nearly always the log still ends where it did: tried without any detour, this costs half.
-            opening = f'{{"n":{end.number}'
-            line = spell(opening, kind, body, id, time, fields)
             try:
                 tail = self.store.append(self.name, b"\n".join((line, body, b"")), at=end.tail)
             except Conflict:
@@ -168,8 +177,7 @@ class RecordLog:
             else:
                 self._end = _End(tail, end.number + 1)
                 return Record(line, body, end.tail.size)
-            rest = line[len(opening) :]
-        start, data = self._write((Draft(b"\n".join((rest, body, b""))),), expect, tried, unknown)
+        start, data = self._write((Draft(b"\n".join((unnumbered(line), body, b""))),), expect, tried, unknown)
         return Record(data[: -len(body) - 2], body, start.tail.size)
 
     def append_many(self, drafts: Iterable[Draft], *, expect: int | None = None) -> range:
@@ -277,7 +285,8 @@ class RecordLog:
         names.check(to)
         if before is not None and before < 2:
             raise ValueError(f"a copy has at least one record: before={before}")
-        records = self._scan(before=before)
+        snapshot = self.store.snapshot(self.name)
+        records = self._scan(snapshot, before=before)
         records.skip()
         if records.number == 1 or (before is not None and records.number < before):
             raise NotFound(
@@ -286,7 +295,7 @@ class RecordLog:
                 record=records.number,
                 torn=records.torn or None,
             )
-        self.store.copy(self.name, to, stop=records.end)
+        snapshot.copy(to, stop=records.end)
         return RecordLog(self.store, to)
 
     def hold(self) -> AbstractContextManager[None]:
@@ -298,17 +307,14 @@ class RecordLog:
         """
         return self.store.hold(self.name)
 
-    def _scan(self, *, known: _End = _START, start: int = 0, size: int = NEVER, **limits: Any) -> Scan:
-        """Scan from a known end, or from an offset, as far as a size."""
+    def _scan(self, snapshot: Snapshot, *, known: _End = _START, start: int = 0, **limits: Any) -> Scan:
+        """Scan what a snapshot holds, from a known end, or from an offset."""
+        start = start or known.tail.size
+        return Scan(snapshot.read, start=start, number=known.number, log=self.name, **limits)
 
-        def fetch(begin: int, stop: int) -> bytes:
-            return self.store.read(self.name, begin, min(stop, size)) if begin < size else b""
-
-        return Scan(fetch, start=start or known.tail.size, number=known.number, log=self.name, **limits)
-
-    def _tail(self) -> Tail:
+    def _snapshot(self) -> Snapshot:
         try:
-            return self.store.tail(self.name)
+            return self.store.snapshot(self.name)
         except NotFound as error:
             raise NotFound("no such log: append with expect=1 to create it", log=self.name) from error
 
@@ -318,7 +324,8 @@ class RecordLog:
         Where another number is expected than comes next, nothing will be appended there, and nothing is cut.
         """
         for _ in range(_RACES):
-            tail = self._tail()
+            snapshot = self._snapshot()
+            tail = snapshot.tail
             if _is_gone(known, tail):
                 raise Conflict(
                     "the log was deleted and made again, or cut: open it anew",
@@ -326,7 +333,7 @@ class RecordLog:
                     expected=known.tail,
                     found=tail,
                 )
-            records = self._scan(known=known, size=tail.size)
+            records = self._scan(snapshot, known=known)
             records.skip()
             if expect not in (None, records.number):
                 return _End(tail, records.number)

@@ -21,8 +21,9 @@ from statestore.records.times import now, spell_time
 
 __all__ = ["Draft", "Record", "draft", "encode", "new_id", "place"]
 
-_DIGITS: Final = [b"%d" % number for number in range(100)]
-_TWO_DIGITS: Final = [b"%02d" % number for number in range(100)]
+_PIECES: Final = 3  # of a record in a batch: what comes before its number's last two digits, these, and the rest
+_BELOW_HUNDRED: Final = [piece for number in range(100) for piece in (b"", b"%d" % number, b"")]
+_HUNDRED: Final = [piece for number in range(100) for piece in (b"", b"%02d" % number, b"")]
 _LONGEST_REST: Final = MAX_HEADER - len('{"n":') - 19  # a number of 64 bits has 19 digits at most
 
 
@@ -110,48 +111,44 @@ def draft(kind: str, body: bytes = b"", *, id: str | None = None, time: str | No
         ValueError: `time` is no time, ``cache`` is not one JSON value, a number does not fit into 64 bits, or the
             header line would be larger than 1 MiB.
     """
-    return Draft(b"\n".join((spell("", kind, body, id, time, fields), body, b"")))
+    return Draft(b"\n".join((unnumbered(spell(0, kind, body, id, time, fields)), body, b"")))
 
 
-def spell(opening: str, kind: str, body: bytes, id: str | None, time: str | None, fields: dict[str, Any]) -> bytes:  # noqa: A002
-    """Return a header line, without its newline.
-
-    Args:
-        opening: what stands in front of ``kind``: ``{"n":`` and the number, or nothing where there is none yet.
-        kind, body, id, time, fields: as :func:`draft` takes them, and as it refuses them.
-    """
+def spell(n: int, kind: str, body: bytes, id: str | None, time: str | None, fields: dict[str, Any]) -> bytes:  # noqa: A002
+    """Return a header line, without its newline; but for the number, the arguments are those of :func:`draft`."""
     if type(body) is not bytes:
         raise TypeError(f"a body is bytes, not {type(body).__name__}: encode text first")
     try:
         before, behind = shapes[(kind, *fields.items()) if fields else (kind,)]
     except (KeyError, TypeError):  # new, or with a value that has no hash, which gets its error there
         before, behind = spell_shape(kind, fields)
-    id_ = f'{new_id()}"' if id is None else quote(id)[1:]
+    id_ = new_id() if id is None else quote(id)[1:-1]
     time = now() if time is None else spell_time(time)
-    line = f'{opening}{before}{id_},"time":"{time}","len":{len(body)}{behind}'.encode("utf-8", "surrogateescape")
-    if len(line) > _LONGEST_REST + len(opening):
-        raise ValueError(
-            f"a header line has at most {MAX_HEADER} bytes and this one has {len(line) - len(opening)} and its number"
-        )
+    line = f'{{"n":{n}{before}{id_}","time":"{time}","len":{len(body)}{behind}'.encode("utf-8", "surrogateescape")
+    if len(line) > _LONGEST_REST and (size := len(unnumbered(line))) > _LONGEST_REST:
+        raise ValueError(f"a header line has at most {MAX_HEADER} bytes and this one has {size} and its number")
     return line
+
+
+def unnumbered(line: bytes) -> bytes:
+    """Return what stands behind the number in a header line that was spelled here."""
+    return line[line.index(b",") :]
 
 
 def place(drafts: Sequence[Draft], n: int) -> bytes:
     """Return the bytes that drafts become as the records from number `n` on."""
     # To spell each number takes longer than to copy its record. So the numbers are put together of what a hundred of
     # them share and of two digits.
-    hundred, first = divmod(n, 100)
-    stop = first + len(drafts)
-    openings: list[bytes] = []
-    endings: list[bytes] = []
-    while len(endings) < stop:
-        openings += [b'{"n":%d' % hundred if hundred else b'{"n":'] * 100
-        endings += _TWO_DIGITS if hundred else _DIGITS
-        hundred += 1
-    pieces = [b""] * (3 * len(drafts))
-    pieces[::3] = openings[first:stop]
-    pieces[1::3] = endings[first:stop]
-    pieces[2::3] = [draft.rest for draft in drafts]
+    pieces: list[bytes] = []
+    stop = n + len(drafts)
+    while n < stop:
+        hundred, first = divmod(n, 100)
+        count = min(100 - first, stop - n)
+        some = (_HUNDRED if hundred else _BELOW_HUNDRED)[_PIECES * first : _PIECES * (first + count)]
+        some[::_PIECES] = [b'{"n":%d' % hundred if hundred else b'{"n":'] * count
+        pieces += some
+        n += count
+    pieces[2::_PIECES] = [draft.rest for draft in drafts]
     return b"".join(pieces)
 
 
