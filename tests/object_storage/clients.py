@@ -124,7 +124,7 @@ class Node:
         self.parent = parent
         self.reply = reply
         self.request = live.request
-        self.begin = live.begin
+        self.begin = live.begin  # the call that it belongs to
         self.after: dict[Any, tuple[tuple[End, ...], Node]] = {}
         self._live: _Live | None = live
 
@@ -205,8 +205,6 @@ class _Live:
         self.send(None)
 
     def send(self, reply: Any) -> tuple[End, ...]:
-        if self.request is not None and self.request is not NOW:
-            self.begin = None
         ends = []
         while True:
             try:
@@ -222,7 +220,7 @@ class _Live:
                 self.begin = self.request
             elif isinstance(self.request, End):
                 ends.append(self.request._replace(tokens=self._tokens))
-                self._tokens = ()
+                self.begin, self._tokens = None, ()
             elif self.request is TOKEN:
                 self.client.draws += 1
                 reply = f"{self.client.number:x}{self.client.draws:015x}"

@@ -44,9 +44,11 @@ class Scenario:
         kinds: which faults there are.
         victims: the clients whose requests have faults; all where it is empty.
         collectors: the clients that remove objects.
+        turners: the clients that create or delete logs.
         prepared: the clients whose scripts first prepare the scene, in that order, up to `WARM`.
         page: how many entries a page of a listing has.
         grace: the grace period; a listing can be believed for half of it.
+        slow: whether a client can take its time before it looks at the clock.
     """
 
     name: str
@@ -56,9 +58,11 @@ class Scenario:
     kinds: frozenset[str] = FAULTS
     victims: frozenset[str] = frozenset()
     collectors: frozenset[str] = frozenset()
+    turners: frozenset[str] = frozenset()
     prepared: tuple[str, ...] = ()
     page: int = 3
     grace: float = 2
+    slow: bool = True
 
 
 class State(NamedTuple):
@@ -118,8 +122,10 @@ class Model:
         ]
         self._victims = {self.names.index(name) for name in scenario.victims or scenario.scripts}
         self._collectors = {self.names.index(name) for name in scenario.collectors}
+        self._turners = {self.names.index(name) for name in scenario.turners}
         self._times = [float(sum(scenario.ticks[:count])) for count in range(len(scenario.ticks) + 1)]
-        self._ids: dict[Any, int] = {}
+        self._storages: dict[Any, dict[str, Stored]] = {}
+        self._truths: dict[Any, Truth] = {}
 
     def explore(
         self,
@@ -178,25 +184,27 @@ class Model:
 
     def _key(self, state: State) -> Any:
         """Return what is the same for two states only if the same can follow from both."""
-        objects: Any = state.objects
-        if not self._may_collect(state):
-            objects = {key: stored.data for key, stored in objects.items()}
         return (
-            self._id(frozenset(objects.items())),
-            self._id(state.flying),
-            self._id(state.truth.key()),
+            id(state.objects),
+            id(state.truth),
+            state.flying,
             state.clock,
             state.faults,
             *map(self._shape, range(len(self.names)), state.nodes, repeat(self._times[state.clock])),
-            self._id(state.parts),
-            self._id(state.asleep),
+            state.parts,
+            state.asleep,
         )
 
     def _shape(self, client: int, node: Node, now: float) -> int:
         return node.number if client in self._collectors else self._nodes[client].shape(node, now)
 
-    def _id(self, part: Any) -> int:
-        return self._ids.setdefault(part, len(self._ids))
+    def _one(self, objects: dict[str, Stored]) -> dict[str, Stored]:
+        """Return the one dictionary that stands for all with this content."""
+        return self._storages.setdefault(frozenset(objects.items()), objects)
+
+    def _told(self, state: State, truth: Truth) -> State:
+        """Return a state in which the truth is another: the one object that stands for all alike."""
+        return state if truth is state.truth else state._replace(truth=self._truths.setdefault(truth.key(), truth))
 
     def start(self) -> State:
         """Return the first state: each script that prepares its scene has done so, one after the other."""
@@ -209,7 +217,7 @@ class Model:
             nodes=tuple(nodes.start for nodes in self._nodes),
             parts=((),) * count,
             asleep=frozenset(),
-            truth=Truth({}, {}, frozenset(), (None,) * count),
+            truth=Truth({}, {}, frozenset(), frozenset(), (None,) * count),
         )
         for client in map(self.names.index, self.scenario.prepared):
             while state.nodes[client].request is not WARM:
@@ -222,7 +230,15 @@ class Model:
         return state._replace(faults=self.scenario.faults)
 
     def successors(self, state: State) -> Iterator[Next]:
-        """Yield whatever can happen next."""
+        """Yield whatever can happen next.
+
+        Where a client asks for what nobody can change any more, when it is answered makes no difference to anybody:
+        then that is the only thing that happens next.
+        """
+        for client, node in enumerate(state.nodes):
+            if client not in state.asleep and self._steady(state, node.request):
+                yield from self._requested(state, client)
+                return
         for client, node in enumerate(state.nodes):
             if node.request is not DONE and client not in state.asleep:
                 yield from self._requested(state, client)
@@ -246,6 +262,25 @@ class Model:
             else:
                 yield more, after
 
+    def _steady(self, state: State, request: Any) -> bool:
+        """Say whether the answer to a request is the same at any later time."""
+        if isinstance(request, List):
+            return request.prefix.startswith("heads/") and not self._may_turn(state)
+        if isinstance(request, Fetch):
+            passing = self._may_collect(state)
+            return all(
+                span.key in state.objects and not (passing and span.key.startswith("data/")) for span in request.spans
+            )
+        return False
+
+    def _may_turn(self, state: State) -> bool:
+        """Say whether another head can appear."""
+        return (
+            any(state.nodes[client].request is not DONE for client in self._turners)
+            or any(key.startswith("heads/") or raw.startswith(b"sts1 s") for key, raw in state.flying)
+            or state.truth.sealed()
+        )
+
     def _may_collect(self, state: State) -> bool:
         return any(state.nodes[client].request is not DONE for client in self._collectors)
 
@@ -257,8 +292,8 @@ class Model:
             step, now = Step(client, NOW, self._times[state.clock]), self._times[state.clock]
             yield from self._sent(step, state, client, now, still=True) if still else self._looked(step, state, client)
             return
-        if node.begin is not None and state.truth.calls[client] is None:
-            state = state._replace(truth=state.truth.begun(client, node.begin))
+        if state.truth.calls[client] is None and node.begin is not None and not self._steady(state, request):
+            state = self._told(state, state.truth.begun(client, node.begin))
         if isinstance(request, List):
             yield from self._answered(state, client, None, self._page(state, client, request), still=still)
         elif isinstance(request, Put):
@@ -287,7 +322,7 @@ class Model:
             if fault in (LATE, DOUBLED):
                 before = before._replace(flying=tuple(sorted((*state.flying, (request.key, request.data)))))
             try:
-                after = self._put(before, request.key, request.data, client) if effect else before
+                after = self._put(before, request.key, request.data) if effect else before
             except Violation as violation:
                 yield Step(client, request, answer, fault), violation
                 return
@@ -304,21 +339,23 @@ class Model:
         kinds = self.scenario.kinds
         if free and LOST in kinds:
             yield from sent(True, LOST, Outcome.UNKNOWN)
-        if NEVER in kinds:
-            yield from sent(False, NEVER, Outcome.UNKNOWN)
         if free and RETRIED in kinds:
             yield from sent(True, RETRIED, Outcome.REFUSED)
         # What is stuck before a key that is taken can only have an effect once a collector has been there.
         again = self._may_collect(state) and not head
         if LATE in kinds and (free or again):
             yield from sent(False, LATE, Outcome.UNKNOWN)
+        elif NEVER in kinds:  # else that is what is late for ever
+            yield from sent(False, NEVER, Outcome.UNKNOWN)
         if DOUBLED in kinds and again:
             yield from sent(free, DOUBLED, plain)
 
-    def _put(self, state: State, key: str, data: bytes, client: int | None = None) -> State:
-        """Return the state when an object was created; `client` where it asks now and not long ago."""
-        objects = {**state.objects, key: Stored(data, self._times[state.clock])}
-        return state._replace(objects=objects, truth=state.truth.created(objects, key))
+    def _put(self, state: State, key: str, data: bytes) -> State:
+        """Return the state when an object was created."""
+        # Only collectors look at times.
+        now = self._times[state.clock] if self._may_collect(state) else 0.0
+        objects = self._one({**state.objects, key: Stored(data, now)})
+        return self._told(state._replace(objects=objects), state.truth.created(objects, key))
 
     def _part(self, state: State, client: int, request: Any, still: bool) -> Iterator[Next]:
         """Do one part of a request that has several, each at a moment of its own."""
@@ -339,7 +376,8 @@ class Model:
                 done += (key,)
                 objects = dict(state.objects)
                 if objects.pop(key, None) is not None:
-                    state = state._replace(objects=objects, truth=state.truth.removed(objects, key))
+                    objects = self._one(objects)
+                    state = self._told(state._replace(objects=objects), state.truth.removed(objects, key))
         except Violation as violation:
             yield Step(client, request, None), violation
             return
@@ -362,6 +400,10 @@ class Model:
         ends, node = self._nodes[client].send(state.nodes[client], reply)
         step = step._replace(ends=step.ends + ends)
         truth = state.truth
+        if ends and truth.calls[client] is None:
+            begin = state.nodes[client].begin
+            assert begin is not None
+            truth = truth.begun(client, begin)
         try:
             for end in ends:
                 truth = truth.ended(client, end)
@@ -370,7 +412,11 @@ class Model:
             return
         nodes = (*state.nodes[:client], node, *state.nodes[client + 1 :])
         parts = (*state.parts[:client], (), *state.parts[client + 1 :])
-        state = self._settled(state._replace(nodes=nodes, parts=parts, truth=truth))
+        state = self._told(state._replace(nodes=nodes, parts=parts), truth)
+        if node.request is DONE and client in self._collectors and not self._may_collect(state):
+            timeless = {key: Stored(stored.data, 0.0) for key, stored in state.objects.items()}
+            state = state._replace(objects=self._one(timeless))
+        state = self._settled(state)
         if node.request is NOW and not still:
             yield from self._looked(step, state, client)
         else:
@@ -379,7 +425,7 @@ class Model:
     def _looked(self, step: Step, state: State, client: int) -> Iterator[Next]:
         """Let a client look at the clock: now, or after a later tick. Between two ticks every moment is the same."""
         yield from self._sent(step, state, client, self._times[state.clock])
-        if state.clock < len(self.scenario.ticks):
+        if self.scenario.slow and state.clock < len(self.scenario.ticks):
             yield step._replace(slow=True), state._replace(asleep=state.asleep | {client})
 
     def _settled(self, state: State) -> State:

@@ -72,23 +72,31 @@ class Truth(NamedTuple):
     Attributes:
         heads: for each log, what its heads say, in order: a run, or "" for a deletion.
         runs: all runs that have, or had, a head.
+        unsure: data of appends that were answered "this may have had an effect".
         denied: data and tokens of calls that were answered "this has no effect, and will have none".
         calls: for each client, the call that is under way.
     """
 
     heads: Mapping[str, tuple[str, ...]]
     runs: Mapping[tuple[str, str], Run]
+    unsure: frozenset[bytes]
     denied: frozenset[bytes | str]
     calls: tuple[Call | None, ...]
 
     def key(self) -> Any:
         """Return this as something hashable."""
-        return frozenset(self.heads.items()), frozenset(self.runs.items()), self.denied, self.calls
+        return frozenset(self.heads.items()), frozenset(self.runs.items()), self.unsure, self.denied, self.calls
 
     def live(self, log: str) -> str | None:
         """Return the run that the log is."""
         heads = self.heads.get(log, ())
         return heads[-1] if len(heads) % 2 else None
+
+    def sealed(self) -> bool:
+        """Say whether a deletion has begun that anybody may complete, or may begin with a request on its way."""
+        return any(
+            run.seal is not None and self.live(log) == name for (log, name), run in self.runs.items()
+        )
 
     def begun(self, client: int, begin: Begin) -> Truth:
         """Return the truth when a client's call has begun."""
@@ -232,9 +240,16 @@ class Truth(NamedTuple):
             self._check_tail_seen(call, end.error.found)
             if end.error.found == end.error.expected:
                 raise Violation(f"{kind} says that the log does not end where it ends")
-        if kind not in ("append", "delete", "copy") or (isinstance(end.error, Unavailable) and end.error.effect_unknown):
+        if kind not in ("append", "delete", "copy"):
             return truth
-        return truth._denied((args[0], *end.tokens) if kind == "append" else end.tokens)
+        if isinstance(end.error, Unavailable) and end.error.effect_unknown:
+            return truth._replace(unsure=truth.unsure | {args[0]}) if kind == "append" else truth
+        if kind != "append":
+            return truth._denied(end.tokens)
+        if args[0] in truth.unsure and truth.live(log) != args[1].run:
+            # This call has had no effect, but one before may have, in the run that it named and that is no more.
+            return truth
+        return truth._denied((args[0], *end.tokens))
 
     def _denied(self, effects: tuple[bytes | str, ...]) -> Truth:
         for (_, name), run in self.runs.items():
