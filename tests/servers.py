@@ -25,12 +25,15 @@ from __future__ import annotations
 
 import fcntl
 import functools
+import importlib.util
 import json
 import os
 import subprocess
 import sys
 import tempfile
+import time
 import uuid
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -151,9 +154,18 @@ def moto() -> S3Server:
     return S3Server(name="moto", **_obtain("moto"))
 
 
+def eventually(is_so: Callable[[], bool]) -> None:
+    """Wait for what another process does without telling."""
+    deadline = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < deadline, "it never became so"
+        time.sleep(0.02)
+
+
 def _obtain(name: str) -> dict[str, str]:
     """Return the facts of the run's server, or skip."""
-    told = running(name)
+    client = importlib.util.find_spec("botocore")
+    told = running(name) if client else {"error": "botocore is not installed; run: pip install s3fs"}
     if "error" not in told:
         return told
     reason = f"no {name} server: {told['error']}"

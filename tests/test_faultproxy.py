@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import socket
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.faultproxy import Fault, FaultProxy
-from tests.servers import Rgw
+from tests.servers import Rgw, eventually
 
 pytest.importorskip("botocore", reason="botocore is not installed: pip install s3fs")
 from botocore.exceptions import (
@@ -52,14 +51,6 @@ class Way:
 def way(rgw: Rgw) -> Iterator[Way]:
     with FaultProxy(rgw.endpoint, secret_key=rgw.secret_key) as proxy:
         yield Way(rgw, proxy, rgw.new_bucket())
-
-
-def eventually(is_so: Callable[[], bool]) -> None:
-    """Wait for what another process does without telling."""
-    deadline = time.monotonic() + 60
-    while not is_so():
-        assert time.monotonic() < deadline, "it never became so"
-        time.sleep(0.02)
 
 
 def code(error: ClientError) -> str:
@@ -291,7 +282,7 @@ def raw(way: Way, key: str) -> tuple[socket.socket, str]:
 def test_bodies_in_chunks_pass_byte_for_byte() -> None:
     sent = b"3;note=x\r\nnew\r\n5\r\n\r\nbody\r\n0\r\nchecksum: 1\r\n\r\n"
     answer = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ndone\r\n0\r\n\r\n"
-    got = []
+    got: list[bytes] = []
 
     def serve() -> None:
         connection, _ = listener.accept()

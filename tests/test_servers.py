@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from tests.servers import Rgw, S3Server
+from tests.servers import Rgw, S3Server, eventually
 
 pytest.importorskip("botocore", reason="botocore is not installed: pip install s3fs")
 from botocore.exceptions import ClientError
@@ -165,14 +164,6 @@ def processes_of(folder: Path) -> dict[int, str]:
         if any(word.startswith(f"{folder}/") for word in words):
             found[int(process.name)] = " ".join(words)
     return found
-
-
-def eventually(is_so: Callable[[], bool]) -> None:
-    """Wait for what another process does without telling."""
-    deadline = time.monotonic() + 60
-    while not is_so():
-        assert time.monotonic() < deadline, "it never became so"
-        time.sleep(0.02)
 
 
 def nothing_left(folder: Path) -> bool:

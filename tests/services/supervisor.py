@@ -5,7 +5,7 @@
 prints one line of JSON as soon as the server answers: its endpoint and keys, or {"error": ...}. Every process of the
 run holds a shared lock on FOLDER/users, which the kernel lets go when the process dies. The supervisor waits for the
 exclusive lock; having it, it kills the daemons and removes the folder. Should it be killed itself, the kernel kills
-the daemons, which were started to die with it.
+the daemons, which were started to die with it; only the folder stays.
 """
 
 from __future__ import annotations
