@@ -63,8 +63,8 @@ class Drive(ABC):
     def fetch(self, key: str, start: int = 0, stop: int | None = None) -> bytes | None:
         """Return the bytes of ``[start, stop)`` of an object; None where there is no such object."""
         try:
-            whole = start == 0 and stop is None
-            data = self.files.cat_file(self.path(key)) if whole else self.files.cat_file(self.path(key), start, stop)
+            limits = {} if start == 0 and stop is None else {"start": start, "end": stop}
+            data = self.files.cat_file(self.path(key), **limits)
         except Exception as error:
             answer = self.judged(error, "get", key)
             return None if answer is Answer.MISSING else b""

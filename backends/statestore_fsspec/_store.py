@@ -93,7 +93,7 @@ class FsspecStore(Store):
         """
         self._check(log)
         check_data(data, at)
-        if len(data) > MAX_APPEND or at.size + len(data) > layout.MAX_OFFSET:
+        if len(data) > MAX_APPEND:
             raise NotSupported(
                 "too large for one append: split it",
                 capability="max_append",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple, NoReturn
 
-from statestore.errors import Conflict, Corrupt, NotFound, Unavailable
+from statestore.errors import Conflict, Corrupt, NotFound, NotSupported, Unavailable
 from statestore.store import NEW, Tail
 from statestore_fsspec import _layout as layout
 from statestore_fsspec._finding import Finder, Found
@@ -68,6 +68,8 @@ class Writer:
                         continue
                     if there:
                         return Tail(at.size + len(data), at.run)
+                    if at.size + len(data) > layout.MAX_OFFSET:
+                        raise NotSupported("the log is full: go on in another one", log=log, limit=layout.MAX_OFFSET)
                     proof = _Proof(at.run, at.size, found.sent)
                 sent = yield NOW
                 outcome = yield Put(layout.single_key(log, at.run, at.size), layout.segment_object(data))

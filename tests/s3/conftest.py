@@ -1,4 +1,4 @@
-"""The server of every run, and options that reach it."""
+"""A bucket of the run, and an empty place in it for each test."""
 
 from __future__ import annotations
 
@@ -6,14 +6,11 @@ import uuid
 
 import pytest
 
-from tests import servers
-from tests.servers import moto, rclone, rgw, seaweedfs
-
-__all__ = ["moto", "rclone", "rgw", "seaweedfs"]
+from tests.servers import Rgw
 
 
 @pytest.fixture(scope="session")
-def bucket(rgw: servers.Rgw) -> str:
+def bucket(rgw: Rgw) -> str:
     """One bucket of the run; each test has a prefix of its own in it."""
     return rgw.new_bucket()
 
