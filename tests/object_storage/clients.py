@@ -115,7 +115,7 @@ class Client:
 class Node:
     """A client at a request: where it comes from, what it asks, and where each reply leads."""
 
-    __slots__ = ("_live", "after", "begin", "number", "parent", "print", "reply", "request", "shapes")
+    __slots__ = ("_live", "after", "begin", "first", "number", "parent", "print", "reply", "request", "shapes")
 
     def __init__(self, number: int, parent: Node | None, reply: Any, live: _Live, print_: Any) -> None:
         self.number = number
@@ -125,6 +125,7 @@ class Node:
         self.reply = reply
         self.request = live.request
         self.begin = live.begin  # the call that it belongs to
+        self.first = live.first  # whether it is the first one of that call
         self.after: dict[Any, tuple[tuple[End, ...], Node]] = {}
         self._live: _Live | None = live
 
@@ -199,6 +200,7 @@ class _Live:
     def __init__(self, script: Script, number: int, grace: float) -> None:
         self.client = Client(number, grace)
         self.begin: Begin | None = None
+        self.first = False
         self.request: Any = None
         self._tokens: tuple[str, ...] = ()
         self._steps = script(self.client)
@@ -206,6 +208,7 @@ class _Live:
 
     def send(self, reply: Any) -> tuple[End, ...]:
         ends = []
+        self.first = False
         while True:
             try:
                 if isinstance(reply, Raised):
@@ -217,7 +220,7 @@ class _Live:
                 self.request = DONE
             reply = None
             if isinstance(self.request, Begin):
-                self.begin = self.request
+                self.begin, self.first = self.request, True
             elif isinstance(self.request, End):
                 ends.append(self.request._replace(tokens=self._tokens))
                 self.begin, self._tokens = None, ()
@@ -236,7 +239,7 @@ class _Live:
             frame = steps.gi_frame
             frames.append((frame.f_code, frame.f_lasti, _freeze(frame.f_locals)))
             steps = steps.gi_yieldfrom
-        return tuple(frames), self.request, self.begin, self._tokens
+        return tuple(frames), self.request, self.begin, self.first, self._tokens
 
 
 def _aged(print_: Any, oldest: float) -> Any:

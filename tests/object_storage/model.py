@@ -18,10 +18,11 @@ from typing import Any, Final, NamedTuple
 
 from statestore_fsspec._layout import Entry
 from statestore_fsspec._steps import NOW, Copy, Fetch, List, Outcome, Page, Put, Remove
-from tests.object_storage.clients import DONE, WARM, End, Node, Nodes, Raised, Script
+from tests.object_storage.clients import DONE, WARM, End, Node, Nodes, Raised
+from tests.object_storage.scripts import later, script
 from tests.object_storage.truth import Stored, Truth, Violation
 
-__all__ = ["DOUBLED", "FAILED", "FAULTS", "LATE", "LOST", "Model", "NEVER", "RETRIED", "Report", "Scenario", "Step"]
+__all__ = ["ALL_FAULTS", "DOUBLED", "FAILED", "GRACE", "LATE", "LOST", "Model", "NEVER", "RETRIED", "Report", "Scenario", "Step"]
 
 LOST: Final = "takes effect, and the answer is lost"
 NEVER: Final = "gets lost on its way, without an answer"
@@ -29,7 +30,10 @@ LATE: Final = "is stuck on its way, without an answer"
 DOUBLED: Final = "is answered, and a double of it is stuck on its way"
 RETRIED: Final = "takes effect, and a repetition of it by the client's library is answered"
 FAILED: Final = "fails"
-FAULTS: Final = frozenset({LOST, NEVER, LATE, DOUBLED, RETRIED})
+ALL_FAULTS: Final = frozenset({LOST, NEVER, LATE, DOUBLED, RETRIED, FAILED})
+
+GRACE: Final = 2
+"""The grace period, in the clock's units; a listing can be believed for half of it."""
 
 
 @dataclass(frozen=True)
@@ -37,32 +41,27 @@ class Scenario:
     """Who does what on which storage.
 
     Attributes:
-        name: what it is about, in a few words.
-        scripts: each client's name and script.
+        scripts: what each client does, by name; those that prepare the scene do so in this order.
         ticks: by how much the clock can advance, one after the other, at any moments.
         faults: how many requests have one.
         kinds: which faults there are.
-        victims: the clients whose requests have faults; all where it is empty.
-        collectors: the clients that remove objects.
-        turners: the clients that create or delete logs.
-        prepared: the clients whose scripts first prepare the scene, in that order, up to `WARM`.
         page: how many entries a page of a listing has.
-        grace: the grace period; a listing can be believed for half of it.
-        slow: whether a client can take its time before it looks at the clock.
+        slow: whether clients can take their time before they look at the clock. They always can between two calls.
+        passing: whether clients remove heads, which the protocol never does.
     """
 
-    name: str
-    scripts: Mapping[str, Script]
+    scripts: Mapping[str, str]
     ticks: tuple[int, ...] = ()
     faults: int = 0
-    kinds: frozenset[str] = FAULTS
-    victims: frozenset[str] = frozenset()
-    collectors: frozenset[str] = frozenset()
-    turners: frozenset[str] = frozenset()
-    prepared: tuple[str, ...] = ()
+    kinds: frozenset[str] = frozenset({LOST, LATE, DOUBLED})
     page: int = 3
-    grace: float = 2
     slow: bool = True
+    passing: bool = False
+
+    def doers(self, *verbs: str) -> frozenset[int]:
+        """Return the clients that do something of that kind, once the scene is prepared."""
+        scripts = enumerate(self.scripts.values())
+        return frozenset(number for number, words in scripts if later(words) & {*verbs})
 
 
 class State(NamedTuple):
@@ -111,37 +110,30 @@ class Model:
     Args:
         scenario: who does what.
         joined: whether client histories that leave the client the same are one.
+        strict: whether broken invariants count that no caller has noticed yet.
     """
 
-    def __init__(self, scenario: Scenario, *, joined: bool = True) -> None:
+    def __init__(self, scenario: Scenario, *, joined: bool = True, strict: bool = True) -> None:
         self.scenario = scenario
+        self._strict = strict
         self.names = tuple(scenario.scripts)
         self._nodes = [
-            Nodes(script, number, scenario.grace, joined=joined)
-            for number, script in enumerate(scenario.scripts.values())
+            Nodes(script(words), number, GRACE, joined=joined) for number, words in enumerate(scenario.scripts.values())
         ]
-        self._victims = {self.names.index(name) for name in scenario.victims or scenario.scripts}
-        self._collectors = {self.names.index(name) for name in scenario.collectors}
-        self._turners = {self.names.index(name) for name in scenario.turners}
+        self._collectors = scenario.doers("collect", *(("delete",) if scenario.passing else ()))
+        self._turners = scenario.doers("create", "delete", "copy")
         self._times = [float(sum(scenario.ticks[:count])) for count in range(len(scenario.ticks) + 1)]
         self._storages: dict[Any, dict[str, Stored]] = {}
         self._truths: dict[Any, Truth] = {}
 
-    def explore(
-        self,
-        *,
-        limit: int | None = None,
-        breadth: bool = False,
-        broken: Callable[[Violation], bool] = lambda violation: True,
-    ) -> Report:
+    def explore(self, *, limit: int | None = None, breadth: bool = False) -> Report:
         """Go through all states.
 
         Args:
             limit: stop after so many states.
             breadth: the nearest states first, so that the trace of what is found is as short as any.
-            broken: which violations count. What leads to another one is not followed.
         """
-        report, began = Report(), time.perf_counter()
+        report, began = Report(), time.process_time()
         start = self.start()
         parents, ordinals = array("q", [-1]), array("q", [0])
         seen = {self._key(start)}
@@ -153,11 +145,9 @@ class Model:
                 last = False
                 report.transitions += 1
                 if isinstance(after, Violation):
-                    if broken(after):
-                        report.violation, report.trace = after, [*self._trace(parents, ordinals, index), step]
-                        todo.clear()
-                        break
-                    continue
+                    report.violation, report.trace = after, [*self._trace(parents, ordinals, index), step]
+                    todo.clear()
+                    break
                 key = self._key(after)
                 if key not in seen:
                     seen.add(key)
@@ -165,7 +155,7 @@ class Model:
                     ordinals.append(ordinal)
                     todo.append((len(parents) - 1, after))
             report.ends += last
-        report.states, report.seconds = len(parents), time.perf_counter() - began
+        report.states, report.seconds = len(parents), time.process_time() - began
         report.complete = not todo
         return report
 
@@ -217,9 +207,11 @@ class Model:
             nodes=tuple(nodes.start for nodes in self._nodes),
             parts=((),) * count,
             asleep=frozenset(),
-            truth=Truth({}, {}, frozenset(), frozenset(), (None,) * count),
+            truth=Truth({}, {}, frozenset(), frozenset(), (None,) * count, self._strict),
         )
-        for client in map(self.names.index, self.scenario.prepared):
+        for client in range(count):
+            if "|" not in self.scenario.scripts[self.names[client]]:
+                continue
             while state.nodes[client].request is not WARM:
                 _, after = next(iter(self._requested(state, client, still=True)))
                 assert isinstance(after, State), after
@@ -264,6 +256,8 @@ class Model:
 
     def _steady(self, state: State, request: Any) -> bool:
         """Say whether the answer to a request is the same at any later time."""
+        if self.scenario.passing:
+            return False
         if isinstance(request, List):
             return request.prefix.startswith("heads/") and not self._may_turn(state)
         if isinstance(request, Fetch):
@@ -300,7 +294,7 @@ class Model:
             yield from self._put_by(state, client, request, still)
         else:
             yield from self._part(state, client, request, still)
-        if state.faults and FAILED in self.scenario.kinds and client in self._victims and not isinstance(request, Put):
+        if state.faults and FAILED in self.scenario.kinds and not isinstance(request, Put):
             spent = state._replace(faults=state.faults - 1)
             yield from self._answered(spent, client, FAILED, Raised("the storage does not answer"))
 
@@ -334,7 +328,7 @@ class Model:
             yield Step(client, request, plain), violation
             return
         yield from sent(free, None, plain)
-        if not state.faults or client not in self._victims:
+        if not state.faults:
             return
         kinds = self.scenario.kinds
         if free and LOST in kinds:
@@ -342,7 +336,7 @@ class Model:
         if free and RETRIED in kinds:
             yield from sent(True, RETRIED, Outcome.REFUSED)
         # What is stuck before a key that is taken can only have an effect once a collector has been there.
-        again = self._may_collect(state) and not head
+        again = self._may_collect(state) and (self.scenario.passing or not head)
         if LATE in kinds and (free or again):
             yield from sent(False, LATE, Outcome.UNKNOWN)
         elif NEVER in kinds:  # else that is what is late for ever
@@ -425,7 +419,7 @@ class Model:
     def _looked(self, step: Step, state: State, client: int) -> Iterator[Next]:
         """Let a client look at the clock: now, or after a later tick. Between two ticks every moment is the same."""
         yield from self._sent(step, state, client, self._times[state.clock])
-        if self.scenario.slow and state.clock < len(self.scenario.ticks):
+        if (self.scenario.slow or state.nodes[client].first) and state.clock < len(self.scenario.ticks):
             yield step._replace(slow=True), state._replace(asleep=state.asleep | {client})
 
     def _settled(self, state: State) -> State:
@@ -434,7 +428,7 @@ class Model:
             return state
         collected = self._may_collect(state)
         rest = tuple(
-            item for item in state.flying if item[0] not in state.objects or (collected and item[0].startswith("data/"))
+            item for item in state.flying if item[0] not in state.objects or (collected and (self.scenario.passing or item[0].startswith("data/")))
         )
         return state if len(rest) == len(state.flying) else state._replace(flying=rest)
 

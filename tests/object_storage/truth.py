@@ -20,11 +20,7 @@ __all__ = ["Call", "Run", "Stored", "Truth", "Violation"]
 
 
 class Violation(Exception):
-    """A promise was broken. `within`: only an invariant of the protocol, which no caller has noticed yet."""
-
-    def __init__(self, message: str, *, within: bool = False) -> None:
-        super().__init__(message)
-        self.within = within
+    """A promise was broken."""
 
 
 class Stored(NamedTuple):
@@ -75,6 +71,7 @@ class Truth(NamedTuple):
         unsure: data of appends that were answered "this may have had an effect".
         denied: data and tokens of calls that were answered "this has no effect, and will have none".
         calls: for each client, the call that is under way.
+        strict: whether a broken invariant that no caller has noticed yet is a violation.
     """
 
     heads: Mapping[str, tuple[str, ...]]
@@ -82,6 +79,7 @@ class Truth(NamedTuple):
     unsure: frozenset[bytes]
     denied: frozenset[bytes | str]
     calls: tuple[Call | None, ...]
+    strict: bool = True
 
     def key(self) -> Any:
         """Return this as something hashable."""
@@ -117,7 +115,7 @@ class Truth(NamedTuple):
         """Refuse the head of a copy that is not whole, whatever becomes of that request."""
         call = self.calls[client]
         if call is not None and call.begin.kind == "copy" and key.startswith(f"heads/{call.begin.args[0]}!"):
-            if layout.parse_head(key)[1] % 2:
+            if key not in objects and layout.parse_head(key)[1] % 2:
                 self.check_copied(call, _whole(objects, call.begin.args[0], layout.read_live(raw, key)))
 
     def created(self, objects: Mapping[str, Stored], key: str) -> Truth:
@@ -133,7 +131,7 @@ class Truth(NamedTuple):
         size = len(known.data)
         if segment.merged:
             if data != known.data[segment.start : segment.stop]:
-                raise Violation("a merge does not hold the bytes that it covers", within=True)
+                self._within("a merge does not hold the bytes that it covers")
             self._check_nested(objects, log, run, segment)
         elif segment.start == size and known.seal is None:
             known = known._replace(seal=layout.open_seal(raw, segment)) if segment.seal else self._longer(log, known, data)
@@ -141,7 +139,7 @@ class Truth(NamedTuple):
                 raise Violation("a deletion that was refused has begun")
             return self._replace(runs={**self.runs, (log, run): known})._checked(objects, log)
         elif segment.start > size:
-            raise Violation("an object was created behind the end of the log", within=True)
+            self._within("an object was created behind the end of the log")
         return self._checked(objects, log)
 
     def _longer(self, log: str, known: Run, data: bytes) -> Run:
@@ -149,6 +147,10 @@ class Truth(NamedTuple):
             raise Violation(f"{_quote(data)} was refused, and is in the log all the same")
         self._check_once(log, data)
         return known._replace(pieces=(*known.pieces, data))
+
+    def _within(self, message: str) -> None:
+        if self.strict:
+            raise Violation(message)
 
     def _check_once(self, log: str, data: bytes) -> None:
         if any(of == log and data in run.pieces for (of, _), run in self.runs.items()):
@@ -159,13 +161,13 @@ class Truth(NamedTuple):
             if key.startswith(layout.run_prefix(log, run) + "m/"):
                 old = layout.parse_data(layout.Entry(key, len(stored.data), 0))[2]
                 if old.start < new.start < old.stop < new.stop or new.start < old.start < new.stop < old.stop:
-                    raise Violation("two merges overlap", within=True)
+                    self._within("two merges overlap")
 
     def _headed(self, objects: Mapping[str, Stored], key: str, raw: bytes) -> Truth:
         log, generation = layout.parse_head(key)
         heads = self.heads.get(log, ())
         if generation != len(heads) + 1:
-            raise Violation("a head was created out of order", within=True)
+            self._within("a head was created out of order")
         runs = self.runs
         if generation % 2:
             said = layout.read_live(raw, key)
@@ -174,14 +176,16 @@ class Truth(NamedTuple):
                 raise Violation("a log was created whose bytes are not there")
             if said[11:] in self.denied or found in self.denied:
                 raise Violation("a creation that was refused has its effect")
+            if (log, said) in runs:
+                raise Violation("a log that was deleted is there again")
             self._check_once(log, found)
             runs = {**runs, (log, said): Run((found,), None)}
         else:
             dead, said = layout.read_dead(raw, key), ""
             if runs[log, dead.run] != Run(runs[log, dead.run].pieces, dead.token):
-                raise Violation("a head tells of a deletion that never began")
+                self._within("a head tells of a deletion that never began")
             if dead.run != heads[-1] or dead.end != len(runs[log, dead.run].data):
-                raise Violation("a head tells of another run, or end, than was closed")
+                self._within("a head tells of another run, or end, than was closed")
         return self._replace(runs=runs)._turned(log, (*heads, said))._checked(objects, log)
 
     def _turned(self, log: str, heads: tuple[str, ...]) -> Truth:
@@ -201,7 +205,7 @@ class Truth(NamedTuple):
             return self._turned(log, self.heads[log][: generation - 1])
         log, run, _ = layout.parse_data(layout.Entry(key, layout.PREAMBLE, 0) if "/t/" in key else _sized(key))
         if layout.run_generation(run) > len(self.heads.get(log, ())):
-            raise Violation("an object was removed from a run whose creator may only be slow", within=True)
+            self._within("an object was removed from a run whose creator may only be slow")
         return self._checked(objects, log)
 
     def _checked(self, objects: Mapping[str, Stored], log: str) -> Truth:
@@ -212,7 +216,7 @@ class Truth(NamedTuple):
             if found != true.data:
                 raise Violation(f"whoever reads the log finds {_quote(found)}; it holds {_quote(true.data)}")
             if true.seal is not None and layout.single_key(log, run, len(found)) not in objects:
-                raise Violation("the seal of a deletion that has begun is gone", within=True)
+                self._within("the seal of a deletion that has begun is gone")
         return self
 
     # What calls answer.

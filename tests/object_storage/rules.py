@@ -1,0 +1,378 @@
+"""Each of the protocol's rules, taken away, beside the scenario that shows why it is there."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from statestore_fsspec import _copying, _finding, _layout, _upkeep, _walk, _writing
+from statestore_fsspec._finding import Finder
+from statestore_fsspec._layout import Segment
+from statestore_fsspec._steps import Remove
+from statestore_fsspec._writing import Writer
+from tests.object_storage.breaks import Edit
+from tests.object_storage.model import DOUBLED, LATE, LOST, RETRIED, Scenario
+
+__all__ = ["BROKEN", "Broken", "HARMLESS"]
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A rule taken away.
+
+    Attributes:
+        rule: its number.
+        claim: what it says, of which the opposite is done.
+        edits: how it is taken away.
+        scenario: where that shows.
+    """
+
+    rule: int
+    claim: str
+    edits: tuple[Edit, ...]
+    scenario: Scenario
+
+
+def _fresh(caller: str) -> Edit:
+    """Let one function believe a listing however old it is."""
+    return Edit(
+        Finder.is_fresh,
+        "return now - sent",
+        f"return sys._getframe(1).f_code.co_name == {caller!r} or now - sent",
+        {"sys": sys},
+    )
+
+
+
+
+def _singles_first(segments: Iterable[Segment]) -> list[Segment]:
+    """Leave out the merges that begin where a single does."""
+    singles = {segment.start for segment in segments if not segment.merged}
+    return [segment for segment in segments if not segment.merged or segment.start not in singles]
+
+
+def _narrowest(segments: Iterable[Segment]) -> list[Segment]:
+    """Leave out the merges that begin where a narrower one does."""
+    stops: dict[int, int] = {}
+    for segment in segments:
+        if segment.merged:
+            stops[segment.start] = min(segment.stop, stops.get(segment.start, segment.stop))
+    return [segment for segment in segments if not segment.merged or segment.stop == stops[segment.start]]
+
+
+def _read_through(choice: Callable[[Iterable[Segment]], list[Segment]]) -> Edit:
+    """Let readers and writers, but not collectors, walk over a choice of what was listed."""
+    old = "walked = walk(segments.get(run, ())"
+    return Edit(Finder._survey, old, "walked = walk(choice(segments.get(run, ()))", {"choice": choice})
+
+
+BEFORE = "create a, append b | append c, append d, merge 2, collect"  # two appends, then others that are merged
+STUCK = frozenset({LATE})
+
+
+def _scene(*, faults: int = 0, ticks: tuple[int, ...] = (3,), page: int = 9, **scripts: str) -> Scenario:
+    return Scenario(scripts, ticks=ticks, faults=faults, kinds=STUCK, page=page, slow=False)
+
+
+BROKEN = (
+    Broken(
+        1,
+        "a deletion creates a head, and removes none",
+        (
+            Edit(
+                Writer._bury,
+                "outcome = yield Put(key, layout.spell_dead(dead))",
+                "yield Remove((layout.head_key(log, generation - 1),)); outcome = Outcome.CREATED",
+                {"Remove": Remove},
+            ),
+        ),
+        Scenario({"creator": "create a", "deleter": "delete"}, faults=1, kinds=frozenset({DOUBLED}), passing=True),
+    ),
+    Broken(
+        1,
+        "a head names a run only when all its bytes are there",
+        (Edit(Writer.create, "if outcome is Outcome.CREATED:", "if outcome is not Outcome.REFUSED:"),),
+        _scene(faults=1, creator="create a"),
+    ),
+    Broken(
+        1,
+        "the name of a run is random",
+        (Edit(_layout.new_run, "{token}", "{'0' * 16}"),),
+        _scene(ticks=(), creator="create a, append b |", copier="copy y", other="copy y 1"),
+    ),
+    Broken(
+        1,
+        "an ambiguous head is read, not believed to be there",
+        (Edit(Writer.publish, "if outcome is Outcome.CREATED:", "if outcome is not Outcome.REFUSED:"),),
+        _scene(faults=1, creator="create a"),
+    ),
+    Broken(
+        1,
+        "a head that is refused is read: it may be one's own",
+        (Edit(Writer.publish, "return layout.read_live(raw, key) == run", "return False"),),
+        Scenario({"creator": "create a |", "copier": "copy y"}, faults=1, kinds=frozenset({RETRIED})),
+    ),
+    Broken(
+        2,
+        "the largest key does not tell the tail",
+        (
+            Edit(
+                _walk.walk,
+                "end = used[-1].stop if used else 0",
+                "top = max(singles.values(), key=_start, default=None)\n"
+                "used = tuple(s for s in used if top is None or s.stop <= top.stop)\n"
+                "end = used[-1].stop if used else 0",
+            ),
+        ),
+        _scene(faults=1, writer="create a | append b, append c, append d, merge 2, collect", late="tail | append z"),
+    ),
+    Broken(
+        2,
+        "merges come before singles",
+        (_read_through(_singles_first),),
+        _scene(faults=1, writer=BEFORE + ", read", late="tail | append z"),
+    ),
+    Broken(
+        2,
+        "of two merges the wider one counts",
+        (_read_through(_narrowest),),
+        _scene(page=2, writer="create a, append b, append c, append d, merge 2 4 | collect", reader="tail"),
+    ),
+    Broken(
+        2,
+        "a gap means: list again",
+        (Edit(Finder.find, "failure = gap.failure", "raise gap.failure"),),
+        _scene(page=2, writer="create a, append b, append c, append d | merge 2, collect", reader="read"),
+    ),
+    Broken(
+        2,
+        "paging goes on to where the merges end",
+        (Edit(_finding._floor, "if not more:", "if not more or any(segment.merged for segment in segments):"),),
+        _scene(page=2, ticks=(), writer="create a, append b, append c, append d, append e | merge 2", reader="read"),
+    ),
+    Broken(
+        3,
+        "an append goes out only at a tail that was seen",
+        (Edit(Writer.append, "self._proofs.get(log)\n", "_Proof(at.run, at.size, (yield NOW))\n"),),
+        _scene(writer=BEFORE, late="tail | append z"),
+    ),
+    Broken(
+        3,
+        "a success found by comparing bytes proves no tail",
+        (
+            Edit(
+                Writer.append,
+                "if there:",
+                "if there:\n    self._proofs[log] = _Proof(at.run, at.size + len(data), found.sent)",
+            ),
+        ),
+        Scenario(
+            {"writer": "create a, append b | append d, merge 2, collect", "late": "tail | append c, append e"},
+            faults=1,
+            kinds=frozenset({LOST}),
+            ticks=(3,),
+            slow=False,
+        ),
+    ),
+    Broken(
+        4,
+        "what a refused append left is not looked up by its name",
+        (
+            Edit(
+                Writer.append,
+                "tried, proof = True, None",
+                "tried, proof = True, None\n"
+                "(raw,) = yield Fetch((Span(layout.single_key(log, at.run, at.size)),))\n"
+                "if raw == layout.segment_object(data): return Tail(at.size + len(data), at.run)",
+            ),
+        ),
+        _scene(faults=1, writer=BEFORE, late="tail | append z"),
+    ),
+    Broken(
+        4,
+        "a conflict is not believed",
+        (
+            Edit(
+                Writer.append,
+                "tried, proof = True, None",
+                "tried, proof = True, None\n"
+                "if outcome is Outcome.REFUSED: raise Conflict('', expected=at, found=Tail(at.size + 1, at.run))",
+            ),
+        ),
+        Scenario({"writer": "create a | append b"}, faults=1, kinds=frozenset({RETRIED})),
+    ),
+    Broken(
+        4,
+        "a time-out is not taken for success",
+        (Edit(Writer.append, "outcome is Outcome.CREATED and", "outcome is not Outcome.REFUSED and"),),
+        _scene(faults=1, writer="create a | append b"),
+    ),
+    Broken(
+        4,
+        "an unknown outcome does not free the caller from the run it named",
+        (
+            Edit(
+                Writer.append,
+                "yield from self._refuse_other_run(log, at, found, tried)",
+                "if found.run is None: yield from self._refuse_other_run(log, at, found, tried)\n"
+                "at = Tail(at.size, found.run)",
+            ),
+        ),
+        _scene(faults=1, writer="create a | append b", deleter="delete, create c"),
+    ),
+    Broken(
+        4,
+        "an append that was under way in a run that died may have had its effect",
+        (Edit(Writer._refuse_other_run, "if tried:", "if tried and False:"),),
+        Scenario({"writer": "create a | append b", "deleter": "delete"}, faults=1, kinds=frozenset({LOST})),
+    ),
+    Broken(
+        5,
+        "a deletion begins with a seal",
+        (
+            Edit(
+                Writer.delete,
+                "outcome = yield Put(layout.single_key(log, dead.run, dead.end), layout.seal_object(token))",
+                "outcome = Outcome.CREATED",
+            ),
+        ),
+        _scene(ticks=(), writer="create a | append b", deleter="delete"),
+    ),
+    Broken(
+        5,
+        "a seal counts only at the tail of a fresh walk",
+        (
+            Edit(
+                Writer.delete,
+                "tried = dead.run",
+                "tried = dead.run\n"
+                "(raw,) = yield Fetch((Span(layout.single_key(log, dead.run, dead.end)),))\n"
+                "if raw == layout.seal_object(token): return (yield from self._bury(log, dead))",
+            ),
+        ),
+        _scene(faults=1, writer=BEFORE, deleter="delete"),
+    ),
+    Broken(
+        5,
+        "whoever is refused by a seal completes the deletion before it answers",
+        (Edit(Writer._settle, "yield from self._complete(log, found)\n", "pass\n"),),
+        _scene(ticks=(), writer="create a | append b", deleter="delete"),
+    ),
+    Broken(
+        5,
+        "whoever creates over a seal completes the deletion first",
+        (Edit(Writer.vacancy, "yield from self._complete(log, found)\n", "pass\n"),),
+        _scene(ticks=(), writer="create a |", deleter="delete", creator="create b, read"),
+    ),
+    Broken(
+        5,
+        "a deleter knows by its token that it was the one",
+        (Edit(Writer.delete, "if winner == token:", "if True:"),),
+        _scene(ticks=(), writer="create a |", deleter="delete", other="delete"),
+    ),
+    Broken(
+        6,
+        "a writer of another run is refused, even at the same size",
+        (
+            Edit(
+                Writer.append,
+                "found = yield from self.finder.find(log)",
+                "found = yield from self.finder.find(log)\n"
+                "if found.run and found.walk.size == at.size: at = found.tail\n",
+            ),
+        ),
+        _scene(ticks=(), writer="create a | append b", deleter="delete, create c"),
+    ),
+    Broken(
+        6,
+        "a run that is known is no reason not to list the heads",
+        (Edit(Finder.generation, "generation, after, more =", "if log in self._runs: return self._runs[log][0]\ngeneration, after, more ="),),
+        _scene(ticks=(), writer="create a | delete", reader="read | read"),
+    ),
+    Broken(
+        7,
+        "where merges begin and end does not depend on how much there is",
+        (
+            Edit(_upkeep.plan_merges, "large = not segment.merged and segment.stop - segment.start > LARGEST", "large = segment.merged"),
+            Edit(_upkeep.plan_merges, "(large or segment.start // window != group[0].start // window)", "large"),
+            Edit(_upkeep.plan_merges, "if group and size // window != group[0].start // window:", "if group:"),
+        ),
+        _scene(
+            writer="create a, append b | append c, append d", merger="merge 9, merge 9, collect", other="merge 9"
+        ),
+    ),
+    Broken(
+        7,
+        "the sizes of merges are the root's, not each client's",
+        (),
+        _scene(writer="create a, append b, append c, append d | merge 2, collect", merger="merge 3"),
+    ),
+    Broken(
+        8,
+        "a collector waits for the grace period",
+        (Edit(_upkeep.collect, "now - item.since > writer.finder.grace", "True"),),
+        _scene(ticks=(), late="create a, append b | append z", writer="tail | append c, append d, merge 2, collect"),
+    ),
+    Broken(
+        8,
+        "the grace period begins when an object is superseded, not when it is made",
+        (Edit(_upkeep._merged_away, "cover.modified", "segment.modified"),),
+        _scene(faults=1, writer="create a | append b, append c, merge 2, collect", late="tail, append z", reader="read"),
+    ),
+    Broken(
+        8,
+        "a run whose generation has no head is left alone, however old",
+        (
+            Edit(
+                _upkeep.spare_objects,
+                "continue",
+                "spare += (_spare(segment, segment.modified, '') for segment in runs[run]); continue",
+            ),
+        ),
+        _scene(creator="create a", collector="collect"),
+    ),
+    Broken(
+        8,
+        "a writer whose listing is old lists again before it acknowledges",
+        (_fresh("append"),),
+        _scene(late="create a, append b | append z", writer="tail | append c, append d, merge 2, collect"),
+    ),
+    Broken(
+        8,
+        "so does a writer who compares bytes",
+        (_fresh("_holds"),),
+        _scene(faults=1, writer=BEFORE, late="tail | append z"),
+    ),
+    Broken(
+        8,
+        "so does a deleter",
+        (_fresh("delete"),),
+        _scene(writer=BEFORE, deleter="delete"),
+    ),
+    Broken(
+        8,
+        "so does a reader",
+        (_fresh("_try"),),
+        _scene(faults=1, writer="create a | append b, merge 1 2, collect", late="tail | append z", reader="read"),
+    ),
+    Broken(
+        8,
+        "so does a copier",
+        (_fresh("copy"),),
+        _scene(faults=1, writer="create a | append b, merge 1 2, collect", late="tail | append z", copier="copy y"),
+    ),
+    Broken(
+        8,
+        "so does whoever looks for the tail",
+        (_fresh("find"),),
+        _scene(writer="create b | delete, collect", creator="create a", reader="tail"),
+    ),
+    Broken(
+        1,
+        "one run alone on a page is not the head's where the listing goes on",
+        (Edit(Finder._survey, "if not more and len(segments) == 1:", "if len(segments) == 1:"),),
+        _scene(ticks=(), page=1, first="create a", second="create b", reader="read"),
+    ),
+)
+HARMLESS: tuple[Broken, ...] = ()
