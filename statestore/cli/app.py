@@ -155,7 +155,7 @@ def _start(
 
 
 def _add_commands() -> None:
-    from statestore.cli import conform, demo, new_backend, plugins, reading, show, verify, writing
+    from statestore.cli import conform, demo, new_backend, plugins, reading, show, upkeep, verify, writing
 
     for command in (
         demo.demo,
@@ -165,6 +165,8 @@ def _add_commands() -> None:
         writing.append,
         writing.fork,
         verify.verify,
+        upkeep.compact,
+        upkeep.gc,
         plugins.plugins,
         conform.conform,
         new_backend.new_backend,

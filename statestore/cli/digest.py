@@ -60,11 +60,7 @@ class Digest:
             NotFound: there is no such log.
         """
         store, log = self.store, self.log
-
-        def fetch(start: int, stop: int) -> bytes:
-            return store.read(log, start, stop)
-
-        scan = Scan(fetch, bodies=bodies, log=log)
+        scan = Scan(store.snapshot(log).read, bodies=bodies, log=log)
         try:
             for record in scan:
                 self.records, self.size = scan.number - 1, scan.end

@@ -147,9 +147,7 @@ def _place(store: Store, log: str, number: int, body: bool) -> tuple[int, int]:
     from statestore.records import Scan
 
     # The body is not fetched: whoever wants it streams it.
-    records = Scan(
-        lambda start, stop: store.read(log, start, stop), first=number, before=number + 1, bodies=False, log=log
-    )
+    records = Scan(store.snapshot(log).read, first=number, before=number + 1, bodies=False, log=log)
     for found in records:
         return (found.offset + len(found.line) + 1, found.end - 1) if body else (found.offset, found.end)
     raise NotFound("the log has no such record", log=log, record=number, records=records.number - 1)

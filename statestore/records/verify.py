@@ -6,7 +6,6 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass
 
-from statestore import names
 from statestore.errors import Corrupt
 from statestore.records.scan import CHUNK, Fetch, Scan
 from statestore.store import Store
@@ -52,11 +51,7 @@ def verify(store: Store, log: str) -> Verdict:
         NotFound: there is no such log.
         InvalidName: `log` cannot be a log's name.
     """
-    names.check(log)
-
-    def fetch(start: int, stop: int) -> bytes:
-        return store.read(log, start, stop)
-
+    fetch = store.snapshot(log).read
     records = Scan(fetch, bodies=False, log=log)
     misnumbered = None
     try:

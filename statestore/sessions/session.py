@@ -80,7 +80,8 @@ class Session:
         self._check_open()
         known, run = self._known
         end = known.records[-1].end if known.records else 0
-        tail = self.log.store.tail(self.log.name)
+        snapshot = self.log.store.snapshot(self.log.name)
+        tail = snapshot.tail
         if tail.size < end or (end and tail.run != run):
             raise Conflict(
                 "the log was deleted and made again, or cut: open the session anew",
@@ -88,15 +89,7 @@ class Session:
                 found=tail,
             )
         if tail.size > end:
-            # A log that was made again behind the tail just seen is noticed by the next call.
-            read = self.log.store.read
-            new = Scan(
-                lambda start, stop: read(self.log.name, start, min(stop, tail.size)) if start < tail.size else b"",
-                start=end,
-                number=len(known) + 1,
-                log=self.log.name,
-            )
-            known = known.followed_by(new)
+            known = known.followed_by(Scan(snapshot.read, start=end, number=len(known) + 1, log=self.log.name))
         self._known = (known, tail.run)
         return known
 

@@ -180,9 +180,8 @@ class Sessions:
         if self.store.capabilities.holds and self.store.holder(log.name) is not None:
             return Status.STEPPING
         progress = Progress()
-        read = self.store.read
         try:
-            for record in Scan(lambda start, stop: read(log.name, start, stop), bodies=False, log=log.name):
+            for record in Scan(self.store.snapshot(log.name).read, bodies=False, log=log.name):
                 progress.add(record.header)
         except NotFound as error:
             raise self._missing(id) from error

@@ -1,0 +1,94 @@
+"""``compact``, ``gc`` and ``verify`` in a bucket."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from statestore import RecordLog, draft, open_store
+from statestore.cli.app import app
+from statestore.store import Store
+from tests.s3.harness import options
+from tests.servers import Rgw
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def url(rgw: Rgw, place: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A root with windows of 64 and 256 bytes, and the environment that reaches it."""
+    for name, value in options(rgw).items():
+        monkeypatch.setenv(f"STATESTORE_S3_{name.upper()}", str(value))
+    return f"s3://{place}"
+
+
+@pytest.fixture
+def store(url: str) -> Store:
+    store = open_store(url, windows=(64, 256))
+    log = RecordLog(store, "a/log")
+    log.append("message", b"0", expect=1)
+    for number in range(1, 30):
+        log.append("message", b"%d" % number)
+    RecordLog(store, "b").append_many([draft("message", b"b")], expect=1)
+    return store
+
+
+def run(*args: str) -> Result:
+    return CliRunner().invoke(app, args)
+
+
+def rows(result: Result) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def test_compact_leaves_fewer_pieces_and_the_same_bytes(url: str, store: Store) -> None:
+    before = store.read("a/log")
+    first = rows(run("compact", url, "--json"))
+    assert [row["log"] for row in first] == ["a/log", "b"]
+    assert first[0]["fewer"] > 15
+    assert first[1]["fewer"] == 0
+    assert store.read("a/log") == before
+    assert rows(run("compact", url, "a/log", "--json")) == [{"log": "a/log", "fewer": 0}]
+    assert run("compact", url, "none").exit_code == 1
+
+
+def test_gc_shows_nothing_that_is_younger_than_the_grace_period(url: str, store: Store) -> None:
+    run("compact", url)
+    assert rows(run("gc", url, "--json")) == []
+    assert "0 objects" in run("gc", url, "--yes").stdout
+
+
+def test_verify_finds_nothing_wrong_in_a_whole_store(url: str, store: Store) -> None:
+    run("compact", url)
+    done = run("verify", url)
+    assert done.exit_code == 0
+    assert "2 logs: 2 ok" in done.stdout
+
+
+def test_verify_names_the_object_that_is_damaged(url: str, store: Store, rgw: Rgw) -> None:
+    bucket, _, prefix = url.removeprefix("s3://").partition("/")
+    client = rgw.client()
+    key = client.list_objects_v2(Bucket=bucket, Prefix=f"{prefix}/data/b!")["Contents"][0]["Key"]
+    body = client.get_object(Bucket=bucket, Key=key)["Body"].read()
+    client.put_object(Bucket=bucket, Key=key, Body=body[:-2] + b"?\n")
+    client.put_object(Bucket=bucket, Key=f"{prefix}/heads/notes.txt", Body=b"mine")
+    done = run("verify", url, "--json")
+    assert done.exit_code == 1
+    damaged = [row for row in rows(done) if row["state"] == "damaged"]
+    assert {(row["log"], row["object"]) for row in damaged} == {
+        ("b", key.removeprefix(f"{prefix}/")),
+        ("", "heads/notes.txt"),
+    }
+    assert "heads/notes.txt" in run("verify", url).stdout
+
+
+def test_a_store_that_needs_no_maintenance_says_so(tmp_path: Any) -> None:
+    open_store(tmp_path / "here").close()
+    for command in ("compact", "gc"):
+        done = run(command, str(tmp_path / "here"))
+        assert done.exit_code == 1
+        assert "nothing to maintain" in done.stderr
