@@ -22,6 +22,7 @@ LEVELS: Final = ("core", "concurrent", "durable", "scale", "model")
 AREAS: Final = (
     "appends",
     "reads",
+    "snapshots",
     "copies",
     "listings",
     "naming",

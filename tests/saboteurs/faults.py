@@ -16,8 +16,8 @@ from tests.saboteurs.stores import full
 _Kind = TypeVar("_Kind", bound=type)
 
 MODULES = (
-    "appends", "reads", "copies", "listings", "naming", "bodies", "deletions", "holds", "cuts", "closing", "races",
-    "processes", "durability", "golden", "scale",
+    "appends", "reads", "snapshots", "copies", "listings", "naming", "bodies", "deletions", "holds", "cuts", "closing",
+    "races", "processes", "durability", "golden", "scale",
 )  # fmt: skip
 SLOW = frozenset({"races", "processes", "scale", "model"})
 """Areas, and levels, whose clauses take longer than all others together."""

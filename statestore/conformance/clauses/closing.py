@@ -24,6 +24,7 @@ def _calls(store: Store, tail: Tail) -> dict[str, Callable[[], object]]:
         "list": lambda: store.list(),
         "list with tails": lambda: store.list("log", tails=True),
         "tail": lambda: store.tail("log"),
+        "snapshot": lambda: store.snapshot("log"),
         "stream": lambda: store.stream("log"),
         "boundary": lambda: store.boundary("log", 0),
         "delete": lambda: store.delete("log"),

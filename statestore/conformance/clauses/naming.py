@@ -27,6 +27,7 @@ def _calls(store: Store) -> dict[str, Callable[[Any], object]]:
         "copy from": lambda log: store.copy(log, "target"),
         "copy to": lambda log: store.copy("source", log),
         "tail": store.tail,
+        "snapshot": store.snapshot,
         "stream": store.stream,
         "boundary": lambda log: store.boundary(log, 0),
         "delete": store.delete,
