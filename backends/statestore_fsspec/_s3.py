@@ -46,6 +46,28 @@ _REFUSALS: Final = {
 }
 
 
+def _unsent() -> tuple[type[Exception], ...]:
+    """Return the exceptions that are raised before anything is sent; of all others that is not sure."""
+    from botocore import exceptions as of
+
+    return (
+        of.BaseEndpointResolverError,
+        of.ConfigNotFound,
+        of.ConfigParseError,
+        of.CredentialRetrievalError,
+        of.EndpointProviderError,
+        of.MissingDependencyException,
+        of.NoCredentialsError,
+        of.ParamValidationError,
+        of.PartialCredentialsError,
+        of.ProfileNotFound,
+        of.SSOError,
+        of.TokenRetrievalError,
+        of.UnsupportedS3ConfigurationError,
+        of.ValidationError,
+    )
+
+
 def s3_settings(*, storage_options: dict[str, Any], timeout: float, parallel: int, **given: Any) -> dict[str, Any]:
     """Return the arguments for s3fs: the caller's, with one request for one call, and a time limit on each."""
     settings = dict(storage_options)
@@ -113,10 +135,7 @@ class S3Drive(Drive):
         facts: dict[str, Any] = {"bucket": self.bucket, "key": self._prefix + key}
         response = getattr(error.__cause__, "response", None) or getattr(error, "response", None)
         if not isinstance(response, dict):
-            from botocore.exceptions import BotoCoreError, HTTPClientError
-
-            if isinstance(error, BotoCoreError) and not isinstance(error, HTTPClientError):
-                # No credentials, no region, a bucket name that cannot be: nothing was sent.
+            if isinstance(error, _unsent()):
                 return Unavailable("the request could not be made: see the cause", **facts)
             return Unavailable("the storage does not answer: see the cause", retry=True, **facts)
         code = str(response.get("Error", {}).get("Code"))
