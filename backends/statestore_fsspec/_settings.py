@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -47,31 +48,28 @@ class Settings:
         """
         try:
             fields = json.loads(raw)
-            settings = cls(float(fields["grace"]), tuple(map(int, fields["windows"])), bool(fields["sorted"]))
             found = fields["format"]
+            if found == _FORMAT:
+                settings = cls(float(fields["grace"]), tuple(map(int, fields["windows"])), bool(fields["sorted"]))
+                settings.check()
+                return settings
         except (KeyError, TypeError, ValueError) as error:
             raise Corrupt("the root's settings are damaged: restore them from a copy", object=SETTINGS) from error
-        if found != _FORMAT:
-            raise Corrupt(
-                "the root was made by another version of statestore: use that one",
-                object=SETTINGS,
-                format=found,
-                known=_FORMAT,
-            )
-        try:
-            settings.check()
-        except ValueError as error:
-            raise Corrupt("the root's settings make no sense: restore them from a copy", object=SETTINGS) from error
-        return settings
+        raise Corrupt(
+            "the root was made by another version of statestore: use that one",
+            object=SETTINGS,
+            format=found,
+            known=_FORMAT,
+        )
 
     def check(self) -> None:
         """Refuse what no root can have.
 
         Raises:
-            ValueError: there is no grace, or the windows do not nest or make merges of more than 8 MiB.
+            ValueError: there is no grace or no end of it, or the windows do not nest or make merges of more than 8 MiB.
         """
-        if not self.grace > 0:
-            raise ValueError("the grace period is above 0 seconds")
+        if not 0 < self.grace < math.inf:
+            raise ValueError("the grace period is above 0 seconds, and has an end")
         pairs = zip(self.windows, self.windows[1:], strict=False)
         nested = all(small < large and large % small == 0 for small, large in pairs)
         if not self.windows or self.windows[0] <= 0 or self.windows[-1] > LARGEST or not nested:

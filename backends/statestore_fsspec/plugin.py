@@ -31,7 +31,10 @@ class BucketOptions(BaseModel):
     backoff: float = Field(0.1, ge=0, description="seconds before the second try; each later wait is twice as long")
     probe: bool = Field(True, description="try whether the storage creates exclusively, before the first write")
     grace: float | None = Field(
-        None, ge=60, description=f"seconds to keep what is superseded; fixed with the root, {DEFAULT.grace:.0f} there"
+        None,
+        ge=60,
+        allow_inf_nan=False,
+        description=f"seconds to keep what is superseded; fixed with the root, {DEFAULT.grace:.0f} there",
     )
     windows: tuple[int, ...] | None = Field(
         None, description="lengths of the windows of merges in bytes; fixed with the root"
