@@ -63,10 +63,10 @@ def _rows(engine: Engine, kind: str, prefix: str, after: str, ordered: bool) -> 
 
 def _heads(rows: Iterable[Entry]) -> Iterator[tuple[str, list[Entry]]]:
     for log, group in groupby(rows, key=lambda entry: layout.parse_head(entry.key)[0]):
-        if not names.is_name(log):
-            raise Corrupt("an object that no store made lies among its own: move it elsewhere", log=log)
         heads: list[Entry] = []
         for entry in group:
+            if not heads and not names.is_name(log):
+                raise Corrupt("an object that no store made lies among its own: move it elsewhere", object=entry.key)
             next_generation(entry, log, len(heads))
             heads.append(entry)
         yield log, heads
