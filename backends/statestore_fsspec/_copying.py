@@ -8,9 +8,9 @@ from typing import Final
 from statestore.errors import Exists, NotFound, Unavailable
 from statestore.store import Tail
 from statestore_fsspec import _layout as layout
-from statestore_fsspec._finding import Found
+from statestore_fsspec._finding import Finder, Found
 from statestore_fsspec._layout import Segment
-from statestore_fsspec._reading import Gone, fetch_segments
+from statestore_fsspec._reading import Gone, fetch_fresh
 from statestore_fsspec._steps import NOW, TOKEN, Copy, Outcome, Pause, Put, Steps
 from statestore_fsspec._writing import Writer
 
@@ -44,7 +44,7 @@ def copy(writer: Writer, source: str, target: str, stop: int | None, known: Foun
                 raise Exists("there is such a log already: copy to another name", log=target)
             end = found.walk.size if stop is None else min(stop, found.walk.size)
             run = layout.new_run(generation, (yield TOKEN))
-            filled = yield from _fill(target, run, found.walk.covering(0, end), end)
+            filled = yield from _fill(finder, found, target, run, end)
         except Gone:
             filled = False
         if not finder.is_fresh(found.sent, (yield NOW)):
@@ -59,10 +59,11 @@ def copy(writer: Writer, source: str, target: str, stop: int | None, known: Foun
     raise Unavailable("the storage does not say that it has stored the copy: try again", retry=True, log=target)
 
 
-def _fill(target: str, run: str, segments: Sequence[Segment], end: int) -> Steps[bool]:
-    """Put the bytes of some segments into a run that nobody knows of; return whether they are all there."""
+def _fill(finder: Finder, found: Found, target: str, run: str, end: int) -> Steps[bool]:
+    """Put the first bytes of what was found into a run that nobody knows of; return whether they are all there."""
+    assert found.walk is not None
     pairs: list[tuple[str, str]] = []
-    for group in _groups(segments, end):
+    for group in _groups(found.walk.covering(0, end), end):
         first, last = group[0], group[-1]
         if first is last and last.stop <= end:
             to = (
@@ -73,7 +74,7 @@ def _fill(target: str, run: str, segments: Sequence[Segment], end: int) -> Steps
             pairs.append((first.key, to))
             continue
         stop = min(last.stop, end)
-        data = yield from fetch_segments(group, first.start, stop)
+        data = yield from fetch_fresh(finder, found.sent, group, first.start, stop)
         outcome = yield Put(layout.single_key(target, run, first.start), layout.segment_object(data))
         if outcome is not Outcome.CREATED:
             return False

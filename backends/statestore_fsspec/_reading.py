@@ -11,7 +11,7 @@ from statestore_fsspec._finding import Finder, Found
 from statestore_fsspec._layout import PREAMBLE, Segment
 from statestore_fsspec._steps import NOW, Fetch, Pause, Span, Steps
 
-__all__ = ["Gone", "fetch_segments", "read", "reread"]
+__all__ = ["Gone", "fetch_fresh", "fetch_segments", "read", "reread"]
 
 _WHOLE: Final = 1 << 18  # segments of up to so many bytes are read whole, and so checked, whatever part is wanted
 _TRIES: Final = 4
@@ -56,6 +56,26 @@ def fetch_segments(segments: Sequence[Segment], start: int, stop: int) -> Steps[
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
+def fetch_fresh(finder: Finder, sent: float, segments: Sequence[Segment], start: int, stop: int) -> Steps[bytes]:
+    """Return the bytes of ``[start, stop)`` from segments that were listed at `sent`, if that can still be believed.
+
+    Raises:
+        Gone: a segment is no longer there, or may have been collected and replaced by a late request.
+        Corrupt: a segment is damaged.
+    """
+    failure: Corrupt | None = None
+    data = b""
+    try:
+        data = yield from fetch_segments(segments, start, stop)
+    except Corrupt as error:
+        failure = error
+    if not finder.is_fresh(sent, (yield NOW)):
+        raise Gone
+    if failure is not None:
+        raise failure
+    return data
+
+
 def read(finder: Finder, log: str, start: int, stop: int | None) -> Steps[bytes]:
     """Return the bytes of ``[start, stop)`` of what the log is now; see `Store.read`."""
     for attempt in range(_TRIES):
@@ -96,10 +116,9 @@ def _try(finder: Finder, found: Found, start: int, stop: int) -> Steps[bytes | N
     """Return the bytes, or None where the listing has become too old meanwhile."""
     assert found.walk is not None
     try:
-        data = yield from fetch_segments(found.walk.covering(start, stop), start, stop)
+        return (yield from fetch_fresh(finder, found.sent, found.walk.covering(start, stop), start, stop))
     except Gone:
         return None
-    return data if finder.is_fresh(found.sent, (yield NOW)) else None
 
 
 def _changing(log: str) -> Unavailable:

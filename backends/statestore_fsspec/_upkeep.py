@@ -9,7 +9,7 @@ from statestore.errors import NotFound
 from statestore_fsspec import _layout as layout
 from statestore_fsspec._finding import Finder, gather, next_generation
 from statestore_fsspec._layout import Entry, Segment
-from statestore_fsspec._reading import Gone, fetch_segments
+from statestore_fsspec._reading import Gone, fetch_fresh
 from statestore_fsspec._steps import List, Page, Pause, Put, Remove, Steps
 from statestore_fsspec._walk import walk
 from statestore_fsspec._writing import Writer
@@ -61,7 +61,7 @@ def merge(finder: Finder, log: str, windows: Sequence[int]) -> Steps[int]:
             try:
                 for group in plan_merges(found.walk.segments, found.walk.size, window):
                     start, stop = group[0].start, group[-1].stop
-                    data = yield from fetch_segments(group, start, stop)
+                    data = yield from fetch_fresh(finder, found.sent, group, start, stop)
                     # Whatever the answer: the next walk shows what is there, and another's merge is the same.
                     yield Put(layout.merge_key(log, found.run, start, stop), layout.segment_object(data, merged=True))
                     merged += len(group) - 1

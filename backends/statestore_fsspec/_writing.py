@@ -14,7 +14,7 @@ from statestore.store import NEW, Tail
 from statestore_fsspec import _layout as layout
 from statestore_fsspec._finding import Finder, Found
 from statestore_fsspec._layout import Dead
-from statestore_fsspec._reading import Gone, fetch_segments
+from statestore_fsspec._reading import Gone, fetch_fresh
 from statestore_fsspec._steps import NOW, TOKEN, Fetch, Outcome, Pause, Put, Span, Steps
 
 __all__ = ["Writer"]
@@ -114,10 +114,8 @@ class Writer:
         stop = start + len(data)
         if stop > found.walk.size:
             return False
-        held = yield from fetch_segments(found.walk.covering(start, stop), start, stop)
-        if not self.finder.is_fresh(found.sent, (yield NOW)):
-            raise Gone
-        return bool(held == data)
+        covering = found.walk.covering(start, stop)
+        return bool((yield from fetch_fresh(self.finder, found.sent, covering, start, stop)) == data)
 
     def _refuse_other_run(self, log: str, at: Tail, found: Found, tried: bool) -> Steps[NoReturn]:
         """Refuse an append to a run that is not the current one.
@@ -274,12 +272,13 @@ class Writer:
         """Complete a deletion that a seal has begun, whoever began it; return the token of whoever did.
 
         Raises:
-            Gone: the seal was collected, so the even head is there.
+            Gone: the seal was collected, so the even head is there; or it may have been, and a late request may
+                have put something else in its place.
         """
         assert found.walk is not None
         assert found.walk.seal is not None
         (raw,) = yield Fetch((Span(found.walk.seal.key),))
-        if raw is None:
+        if raw is None or not self.finder.is_fresh(found.sent, (yield NOW)):
             raise Gone
         token = layout.open_seal(raw, found.walk.seal)
         yield from self._bury(log, Dead(found.tail.run, found.tail.size, token))
