@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from typing import Final
 
 from statestore.errors import StateStoreError, Unavailable
 from statestore.store import Garbage, Problem
@@ -16,6 +18,9 @@ from statestore_fsspec._steps import TOKEN, List, Page, Put, Remove, Steps
 from statestore_fsspec._upkeep import collect, merge, spare_objects
 
 __all__ = ["BucketMaintenance"]
+
+
+_OWN: Final = re.compile(rf"{re.escape(layout.SETTINGS)}$|probe/|clock/|$")  # "" is the root itself, seen as a folder
 
 
 class BucketMaintenance:
@@ -51,12 +56,13 @@ class BucketMaintenance:
         """Yield all that is wrong with the objects of logs whose names begin with a prefix; every byte is read."""
         finder, engine = self._root.finder(), self._root.engine
         logs: dict[str, None] = {}
-        for kind in ("heads/", "data/"):
-            for entry in entries(engine.pages(kind + prefix)):
-                if (log := layout.log_of(entry.key)) is None:
-                    yield foreign(entry)
-                else:
+        # Without a prefix everything below the root is looked at.
+        for begin in (f"heads/{prefix}", f"data/{prefix}") if prefix else ("",):
+            for entry in entries(engine.pages(begin)):
+                if (log := layout.log_of(entry.key)) is not None:
                     logs.setdefault(log)
+                elif not _OWN.match(entry.key):
+                    yield foreign(entry)
         for log in logs:
             try:
                 yield from engine.run(check(finder, log))

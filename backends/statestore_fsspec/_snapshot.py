@@ -20,7 +20,6 @@ __all__ = ["BucketSnapshot"]
 _PIECE: Final = 4 << 20  # bytes that a stream, and a read that goes on where the last one ended, asks for at a time
 _KEPT: Final = 16 << 20  # the most bytes that are kept for reads near the last one
 _FIRST: Final = 256 << 10  # bytes by which such reads begin to look ahead
-_AHEAD: Final = 2  # pieces that a stream has under way
 
 
 class BucketSnapshot(Snapshot):
@@ -61,23 +60,33 @@ class BucketSnapshot(Snapshot):
         return kept[start - first : stop - first]
 
     def stream(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
-        """Yield the bytes of ``[start, stop)`` in pieces; the next ones are fetched meanwhile."""
+        """Yield the bytes of ``[start, stop)`` in pieces; the next one is fetched meanwhile."""
         check_range(start, stop)
         self._store.check(self.log)
         return self._pieces(start, self._within(stop))
 
     def _pieces(self, start: int, stop: int) -> Iterator[bytes]:
-        under_way: list[Future[bytes]] = []
+        under_way: Future[bytes] | None = None
         try:
-            while start < stop or under_way:
-                while start < stop and len(under_way) < _AHEAD:
-                    end = min(start + _PIECE, stop)
-                    under_way.append(self._root.engine.ahead.submit(self._fetch, start, end))
-                    start = end
-                yield under_way.pop(0).result()
+            for first, last in self._parts(start, stop):
+                ready = under_way.result() if under_way is not None else b""
+                under_way = self._root.engine.ahead.submit(self._fetch, first, last)
+                if ready:
+                    yield ready
+            if under_way is not None:
+                yield under_way.result()
         finally:
-            for one in under_way:
-                one.cancel()
+            if under_way is not None:
+                under_way.cancel()
+
+    def _parts(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """Yield the ranges that a stream asks for: whole segments, so that each is fetched once and checked."""
+        first = start
+        covering = self._walk.covering(start, stop)
+        for number, segment in enumerate(covering, start=1):
+            if number == len(covering) or covering[number].stop - first > _PIECE:
+                yield first, min(segment.stop, stop)
+                first = segment.stop
 
     def boundary(self, before: int) -> int:
         """Return an offset, at most `before`, where an append began, or a merge of several."""

@@ -80,6 +80,13 @@ class S3Options(BucketOptions):
     secret: SecretStr | None = Field(None, description="secret access key")
     token: SecretStr | None = Field(None, description="session token")
 
+    @field_validator("endpoint_url")
+    @classmethod
+    def _address(cls, value: str | None) -> str | None:
+        if value is not None and not value.startswith(("http://", "https://")):
+            raise ValueError("it begins with http:// or https://")
+        return value
+
 
 def _open_s3(url: str, options: Any) -> FsspecStore:
     from s3fs import S3FileSystem

@@ -22,12 +22,12 @@ LEVELS: Final = ("core", "concurrent", "durable", "scale", "model")
 AREAS: Final = (
     "appends",
     "reads",
-    "snapshots",
     "copies",
     "listings",
     "naming",
     "bodies",
     "deletions",
+    "snapshots",
     "holds",
     "cuts",
     "closing",

@@ -14,7 +14,7 @@ from statestore.cli.app import app
 
 from .conftest import Run
 
-COMMANDS = ["demo", "ls", "show", "cat", "append", "fork", "verify", "plugins", "conform", "new-backend"]
+COMMANDS = ["demo", "ls", "show", "cat", "append", "fork", "verify", "compact", "gc", "plugins", "conform", "new-backend"]
 
 
 def test_without_arguments_it_says_what_to_do_first(run: Run) -> None:
@@ -114,9 +114,10 @@ LOOKING = {
     ],
     "cat": [["damaged", "torn"], ["damaged", "whole", "--record", "4", "--body"], ["damaged", "missing"]],
     "verify": [["damaged"], ["damaged", "torn"], ["damaged", "--json"], ["damaged", "missing"]],
+    "gc": [["damaged"], ["damaged", "--json"]],
     "plugins": [[], ["--json"]],
 }
-WRITING = {"demo", "append", "fork", "conform", "new-backend"}
+WRITING = {"demo", "append", "fork", "compact", "conform", "new-backend"}
 
 
 def test_every_command_looks_or_writes() -> None:

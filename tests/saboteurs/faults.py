@@ -16,7 +16,7 @@ from tests.saboteurs.stores import full
 _Kind = TypeVar("_Kind", bound=type)
 
 MODULES = (
-    "appends", "reads", "snapshots", "copies", "listings", "naming", "bodies", "deletions", "holds", "cuts", "closing",
+    "appends", "reads", "copies", "listings", "naming", "bodies", "deletions", "snapshots", "holds", "cuts", "closing",
     "races", "processes", "durability", "golden", "scale",
 )  # fmt: skip
 SLOW = frozenset({"races", "processes", "scale", "model"})

@@ -76,5 +76,5 @@ def test_nothing_that_needs_more_packages_is_loaded_with_the_wrappers():
     import subprocess
     import sys
 
-    code = "import sys, statestore.wrappers; print({'fsspec', 'pydantic', 'msgspec'} & set(sys.modules))"
+    code = "import sys, statestore.wrappers; print({'fsspec', 'pydantic', 'rich'} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "set()\n"

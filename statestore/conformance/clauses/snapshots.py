@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from statestore.conformance.case import Case
 from statestore.conformance.check import equal, refused
 from statestore.conformance.registry import clause
@@ -72,7 +74,8 @@ def a_snapshot_never_shows_another_log(case: Case) -> None:
     case.store.delete("log")
     case.put("log", b"another log, and a longer one")
     # What was there may still be told; nothing else may.
-    for ask in (lambda: snapshot.read(3), lambda: b"".join(snapshot.stream(3))):
+    asked: tuple[Callable[[], bytes], ...] = (lambda: snapshot.read(3), lambda: b"".join(snapshot.stream(3)))
+    for ask in asked:
         try:
             equal(ask(), _WHOLE[3:], "what the snapshot shows after another log has taken the name")
         except NotFound:
