@@ -31,5 +31,12 @@ def test_the_plugin_marker_does_not_load_pydantic():
     assert not loaded("from statestore.plugins import Backend, hookimpl, open_store") & (HEAVY - {"pluggy"})
 
 
+def test_the_plugin_for_buckets_loads_nothing_that_only_a_bucket_needs():
+    # Whoever opens any store loads every plugin.
+    assert not loaded("import pydantic, statestore_fsspec.plugin") & {"asyncio", "fsspec", "s3fs", "botocore"}
+    modules = "import sys, statestore_fsspec.plugin; assert 'statestore_fsspec._store' not in sys.modules"
+    assert subprocess.run([sys.executable, "-I", "-c", modules]).returncode == 0
+
+
 def test_a_module_that_is_loaded_is_counted():
     assert "pydantic" in loaded("import pydantic")

@@ -1,4 +1,4 @@
-"""The settings of a root: written once, by whoever writes first, and the same for all who come after."""
+"""What holds for all stores in buckets, and the settings of a root, which its first writer fixes for all who come."""
 
 from __future__ import annotations
 
@@ -8,9 +8,24 @@ from dataclasses import dataclass
 from typing import Final
 
 from statestore.errors import Corrupt
+from statestore.store import Capabilities
 from statestore_fsspec._layout import LARGEST, SETTINGS
 
-__all__ = ["DEFAULT", "Settings"]
+__all__ = ["CAPABILITIES", "DEFAULT", "MAX_APPEND", "Settings"]
+
+MAX_APPEND: Final = 16 << 20
+"""The most bytes that one append takes: it must be one request, and well under what clients split in parts."""
+
+CAPABILITIES: Final = Capabilities(
+    durable=True,
+    shared=True,
+    atomic_append=True,
+    runs=True,
+    deletes=True,
+    boundaries=True,
+    max_append=MAX_APPEND,
+)
+"""What a store in a bucket can do, whichever storage it is on."""
 
 _FORMAT: Final = 1
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final
 
 from statestore import names
 from statestore.errors import NotFound, NotSupported
 from statestore.store import (
-    Capabilities,
     LogInfo,
     Maintenance,
     Snapshot,
@@ -27,14 +25,11 @@ from statestore_fsspec._listing import Listed, listed
 from statestore_fsspec._maintenance import BucketMaintenance
 from statestore_fsspec._reading import read
 from statestore_fsspec._root import Root
-from statestore_fsspec._settings import DEFAULT, Settings
+from statestore_fsspec._settings import CAPABILITIES, DEFAULT, MAX_APPEND, Settings
 from statestore_fsspec._snapshot import BucketSnapshot
 from statestore_fsspec._walk import walk
 
-__all__ = ["FsspecStore", "MAX_APPEND"]
-
-MAX_APPEND: Final = 16 << 20
-"""The most bytes that one append takes: it must be one request, and well under what clients split in parts."""
+__all__ = ["FsspecStore"]
 
 
 class FsspecStore(Store):
@@ -54,15 +49,7 @@ class FsspecStore(Store):
         backoff: seconds before the second try; twice as long before each one after.
     """
 
-    capabilities = Capabilities(
-        durable=True,
-        shared=True,
-        atomic_append=True,
-        runs=True,
-        deletes=True,
-        boundaries=True,
-        max_append=MAX_APPEND,
-    )
+    capabilities = CAPABILITIES
 
     def __init__(
         self,

@@ -89,6 +89,7 @@ class Spare(NamedTuple):
     rank: int
 
 
+_UNFINISHED: Final = "of a deletion that was begun and left, which is completed"
 _RANKS: Final = (0, 1, 2)  # what a run begins with, the rest of it, and its seal
 
 
@@ -170,19 +171,19 @@ def collect(writer: Writer, log: str, now: float, *, dry_run: bool) -> Steps[lis
         dry_run: only say what would go.
 
     Returns:
-        what was, or would be, removed.
+        what was, or would be, removed; and the seal of a deletion that was, or would be, completed.
     """
     heads, live, runs = yield from survey(writer.finder, log)
-    spare = spare_objects(heads, live, runs)
-    gone = [item for item in spare if now - item.since > writer.finder.grace]
+    gone = [item for item in spare_objects(heads, live, runs) if now - item.since > writer.finder.grace]
+    seals = [_spare(segment, segment.modified, _UNFINISHED) for segment in runs.get(live or "", ()) if segment.seal]
     if dry_run:
-        return gone
-    if live is not None:
-        yield from writer.complete(log)
+        return gone + seals
+    if seals and not (yield from writer.complete(log)):
+        seals = []  # it lay inside a merge, or its deleter was quicker
     # Several removals, one after another: whoever still reads a deleted log finds that it begins with a hole, and
     # whoever still writes to it finds the seal.
     for rank in _RANKS:
         keys = tuple(item.key for item in gone if item.rank == rank)
         if keys:
             yield Remove(keys)
-    return gone
+    return gone + seals

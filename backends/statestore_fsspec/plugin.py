@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, Secret, SecretStr, field_vali
 
 from statestore.errors import PluginError
 from statestore.plugins import Backend, hookimpl
-from statestore_fsspec._settings import DEFAULT, Settings
-from statestore_fsspec._store import FsspecStore
+from statestore.store import Store
+from statestore_fsspec._settings import CAPABILITIES, DEFAULT, Settings
 
 __all__ = ["BucketOptions", "S3Options", "statestore_backends"]
 
@@ -88,10 +88,12 @@ class S3Options(BucketOptions):
         return value
 
 
-def _open_s3(url: str, options: Any) -> FsspecStore:
+def _open_s3(url: str, options: Any) -> Store:
+    # Plugins are imported by whoever opens any store: what only a bucket needs comes with the first one.
     from s3fs import S3FileSystem
 
     from statestore_fsspec._s3 import S3Drive, s3_settings
+    from statestore_fsspec._store import FsspecStore
 
     root = _root(url)
     secrets = {name: getattr(options, name) for name in ("key", "secret", "token")}
@@ -132,6 +134,6 @@ def statestore_backends() -> list[Backend]:
             options=S3Options,
             open=_open_s3,
             summary="logs in a bucket of S3, or of a server that speaks S3",
-            capabilities=FsspecStore.capabilities,
+            capabilities=CAPABILITIES,
         )
     ]
