@@ -120,6 +120,13 @@ class FaultProxy:
             self._made += 1
             self._rules.append(Rule(fault, **which, luck=random.Random(f"{self._seed}/{self._made}")))
 
+    def begin(self, seed: int) -> None:
+        """Forget all rules and requests, and begin with another seed, as a new proxy would."""
+        with self._changed:
+            self._rules.clear()
+            self.requests.clear()
+            self._seed, self._made = seed, 0
+
     def heal(self) -> None:
         """Forget all rules; what is held back stays held back."""
         with self._changed:
