@@ -1,4 +1,4 @@
-"""S3 servers for tests: real ones, on loopback, one of each for the whole run, gone when the run ends.
+"""Servers for tests: real ones, on loopback, one of each for the whole run, gone when the run ends.
 
 Ask for the fixture `rgw` (Ceph's gateway, in memory: the S3 server of every run), `seaweedfs` (honours conditions on
 every call, but is slow in races and lists in another order), `rclone` (takes the condition and ignores it) or `moto`
@@ -17,6 +17,8 @@ every call, but is slow in races and lists in another order), `rclone` (takes th
 
 `rgw.limited` and `rgw.revoke` take about a tenth of a second each.
 
+Beside them are `sftp` (OpenSSH), `azure` (Azurite) and `gcs` (fake-gcs-server, which knows no credentials).
+
 Where a server can't be had (install them with tests/services/install.sh) the fixture skips and says why; with
 STATESTORE_SERVERS=required in the environment it fails instead. All workers of a pytest-xdist run share one server.
 """
@@ -32,6 +34,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
@@ -130,6 +133,92 @@ class Rgw(S3Server):
         return subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout
 
 
+@dataclass(frozen=True)
+class Sftp:
+    """OpenSSH's server, and the key that it lets in."""
+
+    host: str
+    port: str
+    username: str
+    folder: str
+
+    def url(self, place: str) -> str:
+        """Return the URL of a folder, which need not be there yet, below the one of this run."""
+        return f"sftp://{self.username}@{self.host}:{self.port}{self.folder}/data/{place}"
+
+    def options(self, **more: Any) -> dict[str, Any]:
+        """Return the options that open a store there."""
+        keys = {"key_filename": f"{self.folder}/client", "known_hosts": f"{self.folder}/known_hosts"}
+        return {**keys, "look_for_keys": False, "backoff": 0.01, **more}
+
+    def path(self, place: str) -> Path:
+        """Return that folder, as the server sees it."""
+        return Path(self.folder, "data", place)
+
+
+@dataclass(frozen=True)
+class Azure:
+    """Azurite, and the key of its one account."""
+
+    endpoint: str
+    account: str
+    key: str
+
+    @property
+    def connection_string(self) -> str:
+        """What the clients of Azure take."""
+        where = f"DefaultEndpointsProtocol=http;BlobEndpoint={self.endpoint}/{self.account}"
+        return f"{where};AccountName={self.account};AccountKey={self.key};"
+
+    def options(self, **more: Any) -> dict[str, Any]:
+        """Return the options that open a store there."""
+        return {"connection_string": self.connection_string, "backoff": 0.01, **more}
+
+    def client(self) -> Any:
+        """Return a client of the whole account, from Azure's own library."""
+        from azure.storage.blob import BlobServiceClient
+
+        return BlobServiceClient.from_connection_string(self.connection_string, retry_total=0)
+
+    def new_container(self) -> str:
+        """Return the name of a container that was made just now."""
+        container = f"test-{uuid.uuid4().hex}"
+        with self.client() as client:
+            client.create_container(container)
+        return container
+
+    def through(self, proxy: HasEndpoint) -> Azure:
+        """Return the same server as seen through a proxy."""
+        return replace(self, endpoint=proxy.endpoint)
+
+
+@dataclass(frozen=True)
+class Gcs:
+    """fake-gcs-server, which asks nobody who he is."""
+
+    endpoint: str
+
+    def options(self, **more: Any) -> dict[str, Any]:
+        """Return the options that open a store there."""
+        return {"endpoint_url": self.endpoint, "token": "anon", "backoff": 0.01, **more}
+
+    def ask(self, method: str, path: str, body: bytes | None = None, kind: str = "application/json") -> bytes:
+        """Send one request to the JSON API and return what it answers."""
+        request = urllib.request.Request(self.endpoint + path, body, {"Content-Type": kind}, method=method)
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return bytes(answer.read())
+
+    def new_bucket(self) -> str:
+        """Return the name of a bucket that was made just now."""
+        bucket = f"test-{uuid.uuid4().hex}"
+        self.ask("POST", "/storage/v1/b?project=test", json.dumps({"name": bucket}).encode())
+        return bucket
+
+    def through(self, proxy: HasEndpoint) -> Gcs:
+        """Return the same server as seen through a proxy."""
+        return replace(self, endpoint=proxy.endpoint)
+
+
 @pytest.fixture(scope="session")
 def rgw() -> Rgw:
     """Ceph's gateway, in memory."""
@@ -154,6 +243,24 @@ def moto() -> S3Server:
     return S3Server(name="moto", **_obtain("moto"))
 
 
+@pytest.fixture(scope="session")
+def sftp() -> Sftp:
+    """OpenSSH's server, for files alone."""
+    return Sftp(**_facts("sftp", "paramiko"))
+
+
+@pytest.fixture(scope="session")
+def azure() -> Azure:
+    """Azurite, in memory."""
+    return Azure(**_facts("azure", "adlfs"))
+
+
+@pytest.fixture(scope="session")
+def gcs() -> Gcs:
+    """fake-gcs-server, in memory."""
+    return Gcs(**_facts("gcs", "gcsfs"))
+
+
 def eventually(is_so: Callable[[], bool]) -> None:
     """Wait for what another process does without telling."""
     deadline = time.monotonic() + 60
@@ -162,10 +269,15 @@ def eventually(is_so: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def _obtain(name: str) -> dict[str, str]:
+def _facts(name: str, client: str) -> dict[str, str]:
+    """Return the facts of a server that makes its keys itself, or skip."""
+    return {fact: value for fact, value in _obtain(name, client).items() if fact not in ("access_key", "secret_key")}
+
+
+def _obtain(name: str, client: str = "s3fs") -> dict[str, str]:
     """Return the facts of the run's server, or skip."""
-    client = importlib.util.find_spec("botocore")
-    told = running(name) if client else {"error": "botocore is not installed; run: pip install s3fs"}
+    found = importlib.util.find_spec(client)
+    told = running(name) if found else {"error": f"{client} is not installed; run: pip install {client}"}
     if "error" not in told:
         return told
     reason = f"no {name} server: {told['error']}"

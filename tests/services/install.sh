@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the S3 servers that the tests start: Ceph's gateway from the distribution (needs root), the others from PyPI
-# into an environment of their own. Nothing is started. Safe to run again.
+# Installs the servers that the tests start: Ceph's gateway, OpenSSH's server and node from the distribution (needs
+# root), the others from PyPI and npm into an environment of their own. Nothing is started. Safe to run again.
 #
 #   bash tests/services/install.sh
 #
@@ -9,17 +9,31 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 home=${STATESTORE_SERVERS_HOME:-${XDG_CACHE_HOME:-$HOME/.cache}/statestore/servers}
 
-if ! { command -v radosgw && command -v ceph-mon && command -v ceph-osd; } > /dev/null; then
+PATH=$PATH:/usr/sbin:/sbin
+missing=()
+command -v radosgw > /dev/null && command -v ceph-mon > /dev/null && command -v ceph-osd > /dev/null ||
+  missing+=(radosgw ceph-mon ceph-osd)
+command -v sshd > /dev/null || missing+=(openssh-server)
+command -v ssh-keygen > /dev/null || missing+=(openssh-client)
+command -v npm > /dev/null || missing+=(nodejs npm)
+if [ ${#missing[@]} != 0 ]; then
   if [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null; then
     # No package is started: the tests start the daemons themselves, in a folder of their own.
-    export DEBIAN_FRONTEND=noninteractive
+    export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1
     apt-get update -qq
     apt-get install -qq -y --no-install-recommends -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 \
-      -o Dpkg::Options::=--force-unsafe-io radosgw ceph-mon ceph-osd > /dev/null
+      -o Dpkg::Options::=--force-unsafe-io "${missing[@]}" > /dev/null
   else
-    echo "skipped: radosgw, ceph-mon and ceph-osd need root and apt-get; install them by hand" >&2
+    echo "skipped: ${missing[*]} need root and apt-get; install them by hand" >&2
   fi
 fi
 
 [ -x "$home/bin/python" ] || "${PYTHON:-python3}" -m venv "$home"
 "$home/bin/pip" install --quiet --disable-pip-version-check --requirement "$here/requirements.txt"
+
+azurite=3.35.0 # later ones need a newer node than distributions have
+if ! command -v npm > /dev/null; then
+  echo "skipped: azurite needs node 20 and npm" >&2
+elif ! grep -qs "\"version\": \"$azurite\"" "$home/npm/node_modules/azurite/package.json"; then
+  npm install --prefix "$home/npm" --no-audit --no-fund --silent "azurite@$azurite"
+fi

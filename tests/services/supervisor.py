@@ -1,8 +1,8 @@
-"""Runs one S3 server for a test run, and ends it when the last process of that run has ended, however it ended.
+"""Runs one server for a test run, and ends it when the last process of that run has ended, however it ended.
 
     python supervisor.py NAME FOLDER
 
-prints one line of JSON as soon as the server answers: its endpoint and keys, or {"error": ...}. Every process of the
+prints one line of JSON as soon as the server answers: where it is and its keys, or {"error": ...}. Every process of the
 run holds a shared lock on FOLDER/users, which the kernel lets go when the process dies. The supervisor waits for the
 exclusive lock; having it, it kills the daemons and removes the folder. Should it be killed itself, the kernel kills
 the daemons, which were started to die with it; only the folder stays.
@@ -10,9 +10,12 @@ the daemons, which were started to die with it; only the folder stays.
 
 from __future__ import annotations
 
+import base64
 import fcntl
+import getpass
 import json
 import os
+import platform
 import random
 import secrets
 import shutil
@@ -24,7 +27,7 @@ import time
 import urllib.error
 import urllib.request
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -38,13 +41,14 @@ class CannotStart(Exception):
 
 
 def home() -> Path:
-    """Return the environment that install.sh made for the servers that come from PyPI."""
+    """Return the environment that install.sh made for the servers that come from PyPI and npm."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(os.environ.get("STATESTORE_SERVERS_HOME") or Path(cache) / "statestore" / "servers")
 
 
 def program(name: str) -> str:
-    path = os.pathsep.join([str(home() / "bin"), os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
+    ours = [str(home() / "bin"), str(home() / "npm/node_modules/.bin")]
+    path = os.pathsep.join([*ours, os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
     if found := shutil.which(name, path=path):
         return found
     raise CannotStart(f"{name} is not installed; {INSTALL}")
@@ -64,6 +68,22 @@ def free_ports(count: int) -> list[int]:
         if len(chosen) == count:
             return chosen
     raise CannotStart("no free ports on 127.0.0.1")
+
+
+def speaks_http(port: int) -> bool:
+    """Say whether there is an answer to a request for /, whatever it is, that is no failure."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5):
+            return True
+    except urllib.error.HTTPError as error:
+        error.close()
+        return error.code < 500
+
+
+def speaks_ssh(port: int) -> bool:
+    """Say whether an SSH server greets."""
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        return connection.recv(4) == b"SSH-"
 
 
 class Server:
@@ -96,23 +116,18 @@ class Server:
                 subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=self.folder, env=env)
             )
 
-    def wait_for(self, port: int) -> None:
-        """Return when something that speaks HTTP answers at the port, whatever it answers."""
+    def wait_for(self, port: int, answers: Callable[[int], bool] | None = None) -> None:
+        """Return when something that speaks HTTP, or what `answers` looks for, is at the port."""
+        answers = answers or speaks_http
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
             for daemon in self.daemons:
                 if daemon.poll() is not None:
                     said = (self.folder / "daemons.out").read_text(errors="replace")[-2000:]
                     raise CannotStart(f"a daemon ended with {daemon.returncode}: {said}")
-            try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5):
+            with suppress(OSError):
+                if answers(port):
                     return
-            except urllib.error.HTTPError as error:
-                error.close()
-                if error.code < 500:
-                    return
-            except OSError:
-                pass
             time.sleep(0.02)
         raise CannotStart(f"no answer at port {port} within {START_SECONDS} s")
 
@@ -198,7 +213,79 @@ def moto(server: Server) -> dict[str, str]:
     return {"endpoint": f"http://127.0.0.1:{port}"}
 
 
-STARTERS = {"moto": moto, "rclone": rclone, "rgw": rgw, "seaweedfs": seaweedfs}
+def sftp(server: Server) -> dict[str, str]:
+    """Start OpenSSH's server, which knows one key, lets in who runs the tests, and serves files alone."""
+    folder = server.folder
+    [port] = free_ports(1)
+    for key in ("host", "client", "stranger"):
+        server.run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / key))
+    kind, public, *_ = (folder / "host.pub").read_text().split()
+    (folder / "known_hosts").write_text(f"[127.0.0.1]:{port} {kind} {public}\n")
+    (folder / "data").mkdir()
+    user = getpass.getuser()
+    settings = {
+        "Port": port,
+        "ListenAddress": "127.0.0.1",
+        "HostKey": folder / "host",
+        "PidFile": "none",
+        "AuthorizedKeysFile": folder / "client.pub",
+        "AllowUsers": user,
+        "PasswordAuthentication": "no",
+        "KbdInteractiveAuthentication": "no",
+        "UsePAM": "no",
+        "StrictModes": "no",  # the folder of a run lies below one that all may write to
+        "DisableForwarding": "yes",
+        "MaxStartups": 200,
+        "Subsystem": "sftp internal-sftp",
+        "ForceCommand": "internal-sftp",
+    }
+    (folder / "sshd_config").write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
+    if os.getuid() == 0:
+        Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # sshd insists
+    server.daemon("sshd", "-D", "-e", "-f", str(folder / "sshd_config"))
+    server.wait_for(port, speaks_ssh)
+    return {"host": "127.0.0.1", "port": str(port), "username": user, "folder": str(folder)}
+
+
+def azure(server: Server) -> dict[str, str]:
+    """Start Azurite's blob service, in memory."""
+    program("node")
+    [port] = free_ports(1)
+    account, key = server.access_key, base64.b64encode(secrets.token_bytes(48)).decode()
+    server.daemon(
+        *("azurite-blob", "--blobHost", "127.0.0.1", "--blobPort", str(port), "--inMemoryPersistence", "--silent"),
+        *("--skipApiVersionCheck", "--disableTelemetry"),
+        environ={"AZURITE_ACCOUNTS": f"{account}:{key}"},
+    )
+    server.wait_for(port)
+    return {"endpoint": f"http://127.0.0.1:{port}", "account": account, "key": key}
+
+
+def gcs(server: Server) -> dict[str, str]:
+    """Start fake-gcs-server, in memory. It asks for no credentials."""
+    machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+    binary = next(home().glob(f"lib/python*/site-packages/*/vendor/*/bin/fake-gcs-server-linux-{machine}"), None)
+    if binary is None:
+        raise CannotStart(f"fake-gcs-server is not installed; {INSTALL}")
+    [port] = free_ports(1)
+    url = f"http://127.0.0.1:{port}"
+    server.daemon(
+        *(str(binary), "-scheme", "http", "-host", "127.0.0.1", "-port", str(port), "-backend", "memory"),
+        *("-external-url", url, "-public-host", f"127.0.0.1:{port}", "-log-level", "warn"),
+    )
+    server.wait_for(port)
+    return {"endpoint": url}
+
+
+STARTERS = {
+    "azure": azure,
+    "gcs": gcs,
+    "moto": moto,
+    "rclone": rclone,
+    "rgw": rgw,
+    "seaweedfs": seaweedfs,
+    "sftp": sftp,
+}
 
 
 def main(argv: Iterable[str]) -> None:
