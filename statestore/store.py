@@ -32,6 +32,7 @@ from statestore.snapshot import Snapshot
 
 __all__ = [
     "Capabilities",
+    "Finding",
     "Garbage",
     "Holder",
     "LogInfo",
@@ -144,6 +145,14 @@ class Problem(NamedTuple):
     message: str
 
 
+class Finding(NamedTuple):
+    """What an examination of a storage found: what was tried, whether it is as it should be, and in words."""
+
+    check: str
+    ok: bool
+    message: str
+
+
 class Maintenance(Protocol):
     """What a store offers its operator. Nothing here changes what a log holds."""
 
@@ -159,6 +168,9 @@ class Maintenance(Protocol):
 
     def check(self, prefix: str = "") -> Iterator[Problem]:
         """Yield all that is wrong under the logs whose names begin with `prefix`; every byte is read."""
+
+    def examine(self) -> Iterator[Finding]:
+        """Yield what the storage really does, tried one by one in a scratch place that is emptied afterwards."""
 
     def probe(self) -> None:
         """Try whether the storage keeps its promises; raise ``Unavailable`` where it does not."""

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from statestore.errors import StateStoreError, Unavailable
-from statestore.store import Garbage, Problem
+from statestore.store import Finding, Garbage, Problem
 from statestore_fsspec import _layout as layout
 from statestore_fsspec._check import check, foreign
+from statestore_fsspec._doctor import examine
 from statestore_fsspec._engine import entries
 from statestore_fsspec._listing import Listed, listed
 from statestore_fsspec._probe import probe
@@ -70,6 +71,10 @@ class BucketMaintenance:
                 raise
             except StateStoreError as error:
                 yield Problem(log, error.facts.get("object", ""), error.message)
+
+    def examine(self) -> Iterator[Finding]:
+        """Yield what the storage really does, tried one by one below a prefix that is emptied afterwards."""
+        return examine(self._root.engine)
 
     def probe(self) -> None:
         """Try whether the storage keeps its promises; raise ``Unavailable`` where it does not."""
