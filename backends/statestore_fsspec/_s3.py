@@ -8,6 +8,7 @@ from typing import Any, Final
 from statestore.errors import Unavailable
 from statestore_fsspec._drive import PAGE, Answer, Drive
 from statestore_fsspec._layout import Entry
+from statestore_fsspec._session import new_session
 from statestore_fsspec._steps import Page
 
 __all__ = ["S3Drive", "s3_settings"]
@@ -91,6 +92,8 @@ class S3Drive(Drive):
     def __init__(self, files: Any, root: str) -> None:
         super().__init__(files, root)
         files.retries = 1  # s3fs would send a request up to five times
+        if files.session is None:
+            files.session = new_session(**files.kwargs)
         self.bucket, _, prefix = self.root.partition("/")
         self._prefix = prefix + "/" if prefix else ""
 

@@ -1,0 +1,66 @@
+"""Sessions of the S3 client library: quick to make, and each with its own credentials."""
+
+from __future__ import annotations
+
+import pytest
+from botocore.utils import parse_timestamp
+
+from statestore_fsspec import _session
+from statestore_fsspec._session import new_session
+
+
+@pytest.mark.parametrize(
+    "stamp",
+    [
+        "2026-09-28T12:00:00Z",
+        "2026-09-28T12:00:00.000Z",
+        "2026-09-28T12:00:00.123456789Z",
+        "Mon, 28 Sep 2026 12:00:00 GMT",
+        "20260928T120000Z",
+        "2026-09-28T14:00:00+02:00",
+        "20260928",
+        "1790000000",
+        1790000000,
+    ],
+)
+def test_a_time_is_what_the_library_takes_it_for(stamp):
+    assert _session._time(stamp) == parse_timestamp(stamp)
+    assert _session._time(stamp).utcoffset() == parse_timestamp(stamp).utcoffset()
+
+
+def test_a_time_that_is_none_is_refused_as_by_the_library():
+    with pytest.raises(ValueError, match="nonsense"):
+        _session._time("2026-nonsense-12:00:00Z")
+
+
+def test_sessions_share_descriptions_and_nothing_else(monkeypatch, tmp_path):
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    first = new_session()
+    monkeypatch.setenv("AWS_DATA_PATH", str(tmp_path))
+    other = new_session()
+    monkeypatch.delenv("AWS_DATA_PATH")
+    again = new_session()
+    loaders = [session.get_component("data_loader") for session in (first, again, other)]
+    assert loaders[0] is loaders[1]
+    assert loaders[0] is not loaders[2]
+    assert str(tmp_path) in loaders[2].search_paths
+    assert first.get_component("credential_provider") is not again.get_component("credential_provider")
+
+
+def test_each_session_finds_the_credentials_of_its_moment(monkeypatch, rgw, place):
+    """A store that is opened after the keys were changed uses the new ones."""
+    from statestore import NEW, open_store
+    from statestore.errors import Unavailable
+
+    where = {"endpoint_url": rgw.endpoint, "region": rgw.region}
+    for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "nobody")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
+    with open_store(f"s3://{place}", **where) as store, pytest.raises(Unavailable, match="credentials"):
+        store.append("log", b"data", at=NEW)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", rgw.access_key)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", rgw.secret_key)
+    with open_store(f"s3://{place}", **where) as store:
+        assert store.append("log", b"data", at=NEW).size == 4
