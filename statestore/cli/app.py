@@ -155,7 +155,7 @@ def _start(
 
 
 def _add_commands() -> None:
-    from statestore.cli import conform, demo, new_backend, plugins, reading, show, upkeep, verify, writing
+    from statestore.cli import conform, demo, doctor, new_backend, plugins, reading, show, sync, upkeep, verify, writing
 
     for command in (
         demo.demo,
@@ -167,6 +167,8 @@ def _add_commands() -> None:
         verify.verify,
         upkeep.compact,
         upkeep.gc,
+        sync.sync,
+        doctor.doctor,
         plugins.plugins,
         conform.conform,
         new_backend.new_backend,

@@ -14,7 +14,22 @@ from statestore.cli.app import app
 
 from .conftest import Run
 
-COMMANDS = ["demo", "ls", "show", "cat", "append", "fork", "verify", "compact", "gc", "plugins", "conform", "new-backend"]
+COMMANDS = [
+    "demo",
+    "ls",
+    "show",
+    "cat",
+    "append",
+    "fork",
+    "verify",
+    "compact",
+    "gc",
+    "sync",
+    "doctor",
+    "plugins",
+    "conform",
+    "new-backend",
+]
 
 
 def test_without_arguments_it_says_what_to_do_first(run: Run) -> None:
@@ -117,7 +132,7 @@ LOOKING = {
     "gc": [["damaged"], ["damaged", "--json"]],
     "plugins": [[], ["--json"]],
 }
-WRITING = {"demo", "append", "fork", "compact", "conform", "new-backend"}
+WRITING = {"demo", "append", "fork", "compact", "sync", "conform", "doctor", "new-backend"}
 
 
 def test_every_command_looks_or_writes() -> None:
