@@ -36,8 +36,9 @@ class BucketMaintenance:
 
     def compact(self, log: str) -> int:
         """Merge a log's segments; return how many fewer objects a reader needs now."""
-        windows = self._root.settings.windows
-        return self._root.engine.run(merge(self._root.writer().finder, log, windows))
+        finder = self._root.writer().finder
+        # Only now are the settings those that lie there.
+        return self._root.engine.run(merge(finder, log, self._root.settings.windows))
 
     def collect(self, prefix: str = "", *, dry_run: bool = True) -> Iterator[Garbage]:
         """Yield each object that no log needs any more, and remove it unless this is a dry run.
