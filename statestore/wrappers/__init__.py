@@ -1,13 +1,30 @@
 """Stores made of a store: each passes every call on, and does one thing more.
 
-:class:`Faulty` fails on purpose, from a seed, so that what a program does then can be tested. The same for file
-systems is in :mod:`statestore.wrappers.faultyfs`, which needs fsspec and is not loaded here.
+:class:`Cached` keeps what it has read in a local directory. :class:`Faulty` fails on purpose, from a seed, so that what
+a program does then can be tested. The same for file systems is in :mod:`statestore.wrappers.faultyfs`, which needs
+fsspec and is not loaded here.
 """
 
 from __future__ import annotations
 
-from statestore.wrappers._faults import Step
-from statestore.wrappers._wrapper import Wrapper
-from statestore.wrappers.faulty import Faulty
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-__all__ = ["Faulty", "Step", "Wrapper"]
+if TYPE_CHECKING:
+    from statestore.wrappers._faults import Step
+    from statestore.wrappers._wrapper import Wrapper
+    from statestore.wrappers.cached import Cached
+    from statestore.wrappers.faulty import Faulty
+
+__all__ = ["Cached", "Faulty", "Step", "Wrapper"]
+
+# Loaded when first asked for: whoever opens any store loads the plugin that is in this package.
+_LAZY = {"Cached": "cached", "Faulty": "faulty", "Step": "_faults", "Wrapper": "_wrapper"}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'statestore.wrappers' has no attribute {name!r}")
+    value = getattr(import_module(f"statestore.wrappers.{_LAZY[name]}"), name)
+    globals()[name] = value
+    return value
