@@ -1,24 +1,29 @@
 """What the network does to requests costs time and nothing else.
 
-STATESTORE_FAULTS=1000 in the environment lets so many storms rage.
+STATESTORE_FAULTS=1000 in the environment lets so many storms rage, and tries every fault at every request of every
+call; otherwise 40 storms, and of calls that change little the most common faults.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from statestore import Store
-from statestore_fsspec import Settings
-from tests.faultproxy import FaultProxy
+from statestore import NEW, Store, Tail
+from statestore.errors import Conflict, NotFound, Unavailable
+from statestore_fsspec import FsspecStore, Settings
+from tests.faultproxy import Fault, FaultProxy
 from tests.s3.raw import Place, connection
 from tests.s3.storm import WRITERS, Storm
 from tests.servers import Rgw
 
 STORMS = int(os.environ.get("STATESTORE_FAULTS", "40"))
+FULL = STORMS >= 1000
 BATCH = 10
 SETTINGS = Settings(windows=(64, 256))
 HASTY = Settings(grace=1.0, windows=(64, 256))
@@ -44,6 +49,359 @@ def harmed(rgw: Rgw, proxy: FaultProxy) -> list[Any]:
 def stores(spot: Place, settings: Settings, harmed: list[Any]) -> list[Store]:
     spot.put("statestore.json", settings.spell())
     return [spot.quick(one, tries=6, backoff=0.005) for one in harmed]
+
+
+def quick(spot: Place, files: Any, **more: Any) -> FsspecStore:
+    return spot.quick(files, tries=6, backoff=0.005, **more)
+
+
+@pytest.fixture
+def spot(rgw: Rgw, place: str, proxy: FaultProxy) -> Place:
+    """A place with settings, and a proxy that does nothing yet."""
+    proxy.begin(0)
+    spot = Place(rgw, place)
+    spot.put("statestore.json", SETTINGS.spell())
+    return spot
+
+
+# ---- one fault at a time, at each request of each call ----
+
+
+def _grown(store: Store, log: str) -> Tail:
+    return store.append(log, b"second.", at=store.append(log, b"first.", at=NEW))
+
+
+def _windows(store: Store, log: str) -> Tail:
+    tail = NEW
+    for _ in range(4):
+        tail = store.append(log, b"%032d" % 1, at=tail)
+    return tail
+
+
+def _collect(store: Store, log: str) -> list[str]:
+    assert store.maintenance is not None
+    return sorted(one.object for one in store.maintenance.collect(log, dry_run=False))
+
+
+def _compact(store: Store, log: str) -> int:
+    assert store.maintenance is not None
+    return store.maintenance.compact(log)
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call: what is there before it, and what it must return and leave, whatever happens to one request of it.
+
+    Attributes:
+        before: makes what the call begins with, and is done by the same store where the call is `warm`.
+        call: is given the store, the log and what `before` returned; returns what is compared.
+        result: what it must return.
+        holds: what the log must hold afterwards; None where it must be gone.
+        warm: whether the store that calls has made the log, and so knows its tail.
+    """
+
+    before: Callable[[Store, str], Tail]
+    call: Callable[[Store, str, Tail], Any]
+    result: Any
+    holds: bytes | None
+    warm: bool = False
+
+
+CALLS = {
+    "create": Call(
+        lambda store, log: NEW, lambda store, log, at: store.append(log, b"first.", at=at).size, 6, b"first."
+    ),
+    "append": Call(
+        _grown, lambda store, log, at: store.append(log, b"third.", at=at).size, 19, b"first.second.third.", warm=True
+    ),
+    "append to a log that others made": Call(
+        _grown, lambda store, log, at: store.append(log, b"third.", at=at).size, 19, b"first.second.third."
+    ),
+    "append what is there already": Call(
+        _grown,
+        lambda store, log, at: store.append(log, b"second.", at=Tail(6, at.run)).size,
+        13,
+        b"first.second.",
+    ),
+    "read": Call(_grown, lambda store, log, at: store.read(log), b"first.second.", b"first.second."),
+    "stream": Call(_grown, lambda store, log, at: b"".join(store.stream(log, 3, 9)), b"st.sec", b"first.second."),
+    "list": Call(
+        _grown,
+        lambda store, log, at: [info.tail == at for info in store.list(log, tails=True)],
+        [True],
+        b"first.second.",
+    ),
+    "copy": Call(
+        _grown,
+        lambda store, log, at: (store.copy(log, log + "-2").size, store.read(log + "-2")),
+        (13, b"first.second."),
+        b"first.second.",
+    ),
+    "copy one segment": Call(
+        lambda store, log: store.append(log, b"first.", at=NEW),
+        lambda store, log, at: (store.copy(log, log + "-2").size, store.read(log + "-2")),
+        (6, b"first."),
+        b"first.",
+    ),
+    "delete": Call(_grown, lambda store, log, at: store.delete(log, at=at), None, None),
+    "compact": Call(_windows, lambda store, log, at: _compact(store, log) > 0, True, b"%032d" % 1 * 4),
+}
+
+SUDDEN = [
+    Fault.RESET,
+    Fault.REPLY_LOST,
+    Fault.SLOW_DOWN,
+    Fault.CONFLICT,
+    Fault.ERROR_BEFORE,
+    Fault.ERROR_AFTER,
+    Fault.TRUNCATED,
+    Fault.DOUBLED,
+    Fault.DOUBLED_SECOND,
+    Fault.LATE,
+]
+
+OFTEN = [Fault.REPLY_LOST, Fault.SLOW_DOWN, Fault.TRUNCATED]
+CHANGES = ["create", "append", "append to a log that others made", "delete"]
+
+
+def sweep(spot: Place, proxy: FaultProxy, files: Any, harmed: Any, fault: Fault, name: str, method: str = "") -> int:
+    """Do a call again and again, each time with a fault at another one of its requests; return how often."""
+    call = CALLS[name]
+    plain, nth = quick(spot, files), 0
+    while True:
+        nth += 1
+        log = f"log-{nth}"
+        store = quick(spot, harmed)
+        at = call.before(store if call.warm else plain, log)
+        proxy.begin(nth)
+        proxy.inject(fault, nth=nth, method=method, target="")
+        assert call.call(store, log, at) == call.result, f"request {nth}"
+        struck = [request for request in proxy.requests if request.fault]
+        proxy.heal()
+        proxy.release()
+        if call.holds is None:
+            assert [info.name for info in plain.list(log)] == [], f"request {nth}"
+        else:
+            assert plain.read(log) == call.holds, f"request {nth}"
+        if any(request.method == "PUT" for request in struck):
+            assert list(plain.maintenance.check(log)) == [], f"request {nth}"
+        if not struck:
+            return nth - 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "name"),
+    [
+        pytest.param(fault, name, id=f"{fault.name}-{name}")
+        for name in CALLS
+        for fault in (SUDDEN if FULL or name in CHANGES else OFTEN)
+    ],
+)
+def test_one_fault_at_any_request_changes_nothing_that_a_caller_sees(spot, proxy, files, harmed, fault, name):
+    assert sweep(spot, proxy, files, harmed[0], fault, name) >= 2 - CALLS[name].warm
+
+
+@pytest.mark.parametrize("name", ["create", "append", "delete", "copy"])
+@pytest.mark.parametrize("fault", [Fault.HANG_BEFORE, Fault.HANG_AFTER], ids=lambda fault: fault.name)
+def test_one_write_that_is_never_answered_changes_nothing_that_a_caller_sees(spot, proxy, files, harmed, fault, name):
+    assert sweep(spot, proxy, files, harmed[0], fault, name, "PUT") >= 1
+
+
+def test_a_read_that_is_never_answered_is_sent_again(spot, proxy, files, harmed):
+    _grown(quick(spot, files), "a")
+    proxy.inject(Fault.HANG_BEFORE, method="GET", target="/data/")
+    assert quick(spot, harmed[0]).read("a") == b"first.second."
+
+
+def test_a_writer_that_is_told_to_slow_down_again_and_again_goes_on(spot, proxy, files, harmed):
+    tail = _grown(quick(spot, files), "a")
+    proxy.inject(Fault.SLOW_DOWN, times=12, probability=0.7)
+    assert quick(spot, harmed[0]).append("a", b"third.", at=tail).size == 19
+    assert quick(spot, files).read("a") == b"first.second.third."
+
+
+# ---- what cannot be settled is said ----
+
+
+@pytest.mark.parametrize(
+    "fault", [Fault.SLOW_DOWN, Fault.CONFLICT, Fault.RESET, Fault.ERROR_BEFORE], ids=lambda f: f.name
+)
+def test_an_append_that_is_never_answered_leaves_its_outcome_open(spot, proxy, files, harmed, fault):
+    store = quick(spot, harmed[0])
+    tail = _grown(store, "a")
+    proxy.inject(fault, method="PUT", times=None)
+    with pytest.raises(Unavailable) as caught:
+        store.append("a", b"third.", at=tail)
+    assert (caught.value.retry, caught.value.effect_unknown) == (True, True)
+    assert caught.value.__cause__ is not None
+    proxy.heal()
+    assert quick(spot, files).tail("a") == tail
+    assert store.append("a", b"third.", at=tail).size == 19
+    assert quick(spot, files).read("a") == b"first.second.third."
+
+
+def test_an_append_that_never_went_out_has_had_no_effect(spot, proxy, files, harmed):
+    tail = _grown(quick(spot, files), "a")
+    store = quick(spot, harmed[0])
+    proxy.inject(Fault.SLOW_DOWN, method="GET", times=None)
+    with pytest.raises(Unavailable) as caught:
+        store.append("a", b"third.", at=tail)
+    assert (caught.value.retry, caught.value.effect_unknown) == (True, False)
+    assert [request for request in proxy.requests if request.method == "PUT"] == []
+
+
+def test_a_connection_that_is_refused_after_a_write_leaves_its_outcome_open(rgw, spot, files):
+    """The HTTP library sends a request again by itself when its old connection ends, and may find nobody there."""
+    tail = _grown(quick(spot, files), "a")
+    with FaultProxy(rgw.endpoint) as gone:
+        store = spot.quick(connection(rgw.through(gone), timeout=1.0), tries=2, backoff=0.0)
+        tail = store.append("a", b"third.", at=store.tail("a"))
+    with pytest.raises(Unavailable) as caught:
+        store.append("a", b"fourth.", at=tail)
+    assert (caught.value.retry, caught.value.effect_unknown) == (True, True)
+
+
+def test_other_bytes_at_the_place_are_a_conflict_and_the_same_bytes_are_success(spot, proxy, files, harmed):
+    store, other = quick(spot, harmed[0]), quick(spot, files)
+    tail = _grown(store, "a")
+    behind = other.append("a", b"third.", at=other.tail("a"))
+    proxy.clear()
+    with pytest.raises(Conflict) as caught:
+        store.append("a", b"other.", at=tail)
+    assert (caught.value.expected, caught.value.found) == (tail, behind)
+    assert [request.status for request in proxy.requests if request.method == "PUT"] == [412]
+    assert store.append("a", b"third.", at=tail) == behind
+    assert other.read("a") == b"first.second.third."
+
+
+# ---- a request that comes when its writer has long been replaced ----
+
+
+def stalled(proxy: FaultProxy, pool: ThreadPoolExecutor, target: str, call: Callable[[], Any]) -> Future[Any]:
+    """Begin a call whose next write does not arrive before it is released."""
+    proxy.inject(Fault.STALLED, method="PUT", target=target)
+    future = pool.submit(call)
+    proxy.wait_held()
+    return future
+
+
+@pytest.fixture
+def patient(rgw: Rgw, proxy: FaultProxy, spot: Place) -> Store:
+    """A store through the proxy that waits as long as it takes."""
+    return quick(spot, connection(rgw.through(proxy), timeout=60.0))
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(1) as pool:
+        yield pool
+
+
+def test_a_late_append_does_not_reach_a_place_that_is_taken(spot, proxy, files, patient, pool):
+    tail, other = _grown(patient, "a"), quick(spot, files)
+    late = stalled(proxy, pool, "/data/", lambda: patient.append("a", b"late.", at=tail))
+    behind = other.append("a", b"third.", at=other.tail("a"))
+    assert [request.answers for request in proxy.release()] == [[412]]
+    with pytest.raises(Conflict) as caught:
+        late.result(60)
+    assert caught.value.found == behind
+    assert other.read("a") == b"first.second.third."
+
+
+def test_a_late_append_whose_writer_has_gone_is_there_once_or_not_at_all(spot, proxy, files, harmed):
+    store, other = quick(spot, harmed[0]), quick(spot, files)
+    tail = _grown(store, "a")
+    proxy.inject(Fault.LATE, method="PUT", times=None)
+    with pytest.raises(Unavailable):
+        store.append("a", b"late.", at=tail)
+    proxy.heal()
+    behind = other.append("a", b"third.", at=other.tail("a"))
+    assert {answer for request in proxy.release() for answer in request.answers} == {412}
+    assert other.tail("a") == behind
+    assert other.read("a") == b"first.second.third."
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["deleted", "deleted and made again"])
+def test_a_late_append_does_not_reach_another_log_of_that_name(spot, proxy, files, patient, pool, again):
+    tail, other = _grown(patient, "a"), quick(spot, files)
+    late = stalled(proxy, pool, "/data/", lambda: patient.append("a", b"late.", at=tail))
+    other.delete("a")
+    if again:
+        other.append("a", b"x" * tail.size, at=NEW)
+    assert [request.answers for request in proxy.release()] == [[412]]
+    with pytest.raises(Conflict if again else NotFound):
+        late.result(60)
+    if again:
+        assert other.read("a") == b"x" * tail.size
+    else:
+        assert list(other.list()) == []
+
+
+def test_a_late_append_into_a_run_that_went_on_and_was_deleted_leaves_its_outcome_open(
+    spot, proxy, files, patient, pool
+):
+    tail, other = _grown(patient, "a"), quick(spot, files)
+    late = stalled(proxy, pool, "/data/", lambda: patient.append("a", b"late.", at=tail))
+    other.append("a", b"third.", at=other.tail("a"))
+    other.delete("a")
+    proxy.release()
+    with pytest.raises(Unavailable) as caught:
+        late.result(60)
+    assert caught.value.effect_unknown
+
+
+def test_a_late_append_into_a_run_that_was_collected_is_not_believed(rgw, place, proxy, files, pool):
+    spot = Place(rgw, place)
+    spot.put("statestore.json", HASTY.spell())
+    proxy.begin(0)
+    store, other = quick(spot, connection(rgw.through(proxy), timeout=60.0)), quick(spot, files)
+    tail = _grown(store, "a")
+    late = stalled(proxy, pool, "/data/", lambda: store.append("a", b"late.", at=tail))
+    other.delete("a")
+    while spot.keys("data/"):
+        _collect(other, "a")
+    assert [request.answers for request in proxy.release()] == [[200]]
+    with pytest.raises(NotFound):
+        late.result(60)
+    assert list(other.list()) == []
+    assert other.append("a", b"new", at=NEW).size == 3
+    assert other.read("a") == b"new"
+
+
+@pytest.mark.parametrize("target", ["/data/", "/heads/"])
+def test_a_late_creation_finds_the_log_of_whoever_was_faster(spot, proxy, files, patient, pool, target):
+    other = quick(spot, files)
+    late = stalled(proxy, pool, target, lambda: patient.append("a", b"late.", at=NEW))
+    tail = other.append("a", b"first.", at=NEW)
+    proxy.release()
+    with pytest.raises(Conflict) as caught:
+        late.result(60)
+    assert caught.value.found == tail
+    assert other.read("a") == b"first."
+
+
+def test_a_late_deletion_spares_what_was_appended_meanwhile(spot, proxy, files, patient, pool):
+    tail, other = _grown(patient, "a"), quick(spot, files)
+    late = stalled(proxy, pool, "/data/", lambda: patient.delete("a", at=tail))
+    other.append("a", b"third.", at=other.tail("a"))
+    proxy.release()
+    with pytest.raises(Conflict):
+        late.result(60)
+    assert other.read("a") == b"first.second.third."
+
+
+def test_a_late_deletion_does_not_reach_another_log_of_that_name(spot, proxy, files, patient, pool):
+    tail, other = _grown(patient, "a"), quick(spot, files)
+    late = stalled(proxy, pool, "/heads/", lambda: patient.delete("a", at=tail))
+    with pytest.raises(NotFound):
+        other.append("a", b"third.", at=tail)
+    other.append("a", b"new", at=NEW)
+    proxy.release()
+    assert late.result(60) is None
+    assert other.read("a") == b"new"
+
+
+# ---- storms ----
 
 
 @pytest.mark.parametrize("batch", range(0, STORMS, BATCH))
