@@ -22,6 +22,7 @@ class Edit:
         function: the function.
         old: a part of one line of its source.
         new: what stands there instead; further lines are indented as that line is.
+        also: further changes of the same function.
         names: what the new text uses and the function's module does not have.
     """
 
@@ -29,6 +30,7 @@ class Edit:
     old: str
     new: str
     names: Mapping[str, Any] = field(default_factory=dict)
+    also: Mapping[str, str] = field(default_factory=dict)
 
 
 @contextmanager
@@ -38,10 +40,11 @@ def edited(*edits: Edit) -> Iterator[None]:
     try:
         for edit in edits:
             source = textwrap.dedent(inspect.getsource(edit.function))
-            assert source.count(edit.old) == 1, f"{edit.function.__qualname__} has {edit.old!r} not once"
-            line = source[: source.index(edit.old)].rpartition("\n")[2]
-            indent = "\n" + " " * (len(line) - len(line.lstrip()))
-            source = source.replace(edit.old, edit.new.replace("\n", indent))
+            for old, new in ((edit.old, edit.new), *edit.also.items()):
+                assert source.count(old) == 1, f"{edit.function.__qualname__} has {old!r} not once"
+                line = source[: source.index(old)].rpartition("\n")[2]
+                indent = "\n" + " " * (len(line) - len(line.lstrip()))
+                source = source.replace(old, new.replace("\n", indent))
             made: dict[str, Any] = {}
             exec(compile(source, "<edited>", "exec", flags=__future__.annotations.compiler_flag), {}, made)
             edit.function.__globals__.update(edit.names)  # type: ignore[attr-defined]

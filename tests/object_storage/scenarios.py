@@ -1,77 +1,98 @@
 """Who meets whom: the scenarios that are explored.
 
-Each append is one byte, and no two are alike, so that what a log holds tells the whole story.
+No two appends are alike, so that what a log holds tells the whole story. In all of them a request may get stuck, or
+have a double that does, and arrive at any later moment: also long after a collector has freed the key it is for.
 """
 
 from __future__ import annotations
 
-from tests.object_storage.model import ALL_FAULTS, Scenario
+import os
+from dataclasses import replace
 
-__all__ = ["SCENARIOS"]
+from tests.object_storage.model import ALL_FAULTS, DOUBLED, LATE, RETRIED, Scenario
 
-SCENARIOS = {
-    "two writers, two faults": Scenario(
+__all__ = ["FULL", "SCENARIOS"]
+
+FULL = os.environ.get("STATESTORE_MODEL") == "full"
+"""Whether clients may also be slow to look at the clock, and each scenario has one more fault: hours, not seconds."""
+
+
+def _scene(*, faults: int = 1, ticks: tuple[int, ...] = (3,), page: int = 2, **scripts: str) -> Scenario:
+    return Scenario(scripts, ticks=ticks, faults=faults, kinds=frozenset({LATE, DOUBLED, RETRIED}), page=page)
+
+
+_BOUNDED = {
+    "two writers and two faults of any kind": Scenario(
         {"a": "create a | append b, append c", "b": "append d, append e"}, faults=2, kinds=ALL_FAULTS
     ),
-    "two writers with proofs, and time": Scenario(
-        {"a": "create a | append b, append c, append d", "b": "tail | append e, append f"}, faults=1, ticks=(3,)
+    "two writers who keep their proofs, and time": _scene(
+        a="create a | append b, append c, append d", b="tail | append e"
     ),
-    "a writer, and a collector after a merge": Scenario(
-        {
-            "a": "create a, append b, append c | append d, append e",
-            "b": "tail | append f",
-            "c": "merge 2 | collect",
-        },
-        faults=1,
-        ticks=(3,),
+    "a late writer, and merges that are collected": _scene(
+        late="create a | append z", other="tail, append b | merge 2, collect"
     ),
-    "a writer, a merger and a reader": Scenario(
-        {"a": "create a, append b, append c | append d, append e", "m": "merge 2 4", "r": "read"}, faults=1, page=2
+    "a late writer who goes on, and merges that are collected": _scene(
+        late="create a, append b, append c | append z, append y", other="tail | append d, merge 2, collect"
     ),
-    "two mergers and a reader": Scenario(
-        {"a": "create a, append b, append c, append d, append e |", "m": "merge 2 4", "n": "merge 4", "r": "read"},
-        faults=1,
+    "a late writer of two bytes, a reader, and merges that are collected": _scene(
+        late="create a | append zz", other="tail, append b | merge 2, collect", reader="read"
     ),
-    "a reader, and a collector after a merge": Scenario(
-        {
-            "a": "create a, append b, append c, append d, append e | append f",
-            "c": "merge 2 4 | collect",
-            "r": "read",
-        },
-        ticks=(1, 2),
-        page=2,
+    "a writer, a merger and a reader": _scene(
+        ticks=(), writer="create a, append b | append c, append d", merger="merge 2 4", reader="read"
     ),
-    "a writer and a deleter": Scenario(
-        {"a": "create a | append b, append c", "d": "delete", "r": "read"}, faults=1
+    "two mergers and a reader": _scene(
+        ticks=(), writer="create a, append b, append c, append d |", merger="merge 2 4", other="merge 4", reader="read"
     ),
-    "two deleters and a writer": Scenario(
-        {"a": "create a | append b", "d": "delete", "e": "tail, delete at"}, faults=1
+    "a slow merger, a late writer and a collector": _scene(
+        faults=0,
+        late="create a | append z", other="tail, append b, append c, append d | merge 2 4, collect", merger="merge 2"
     ),
-    "a deleter that creates again, and an old writer": Scenario(
-        {"a": "create a | append b, append c", "d": "delete, create d, append e"}, faults=2
+    "a reader whose pages are collected as it reads": _scene(
+        ticks=(1, 2), faults=0, writer="create a, append b, append c | append d, merge 2 4, collect", reader="read"
     ),
-    "the same, and a collector": Scenario(
-        {"a": "create a | append b", "d": "delete, create d", "c": "collect"}, faults=1, ticks=(3,)
+    "a writer, a deleter and a reader": _scene(
+        ticks=(), writer="create a | append b, append c", deleter="delete", reader="read"
     ),
-    "an old reader and a collector of deleted logs": Scenario(
-        {"a": "create a, append b | delete", "r": "read | read, read", "c": "collect"}, ticks=(1, 3), page=2
+    "two deleters and a writer": _scene(
+        ticks=(), writer="create a | append b", deleter="delete", other="tail, delete at"
     ),
-    "two creators": Scenario({"a": "create a, append b", "b": "create c, append d", "r": "read"}, faults=1),
-    "a creator, a deleter and another creator": Scenario(
-        {"a": "create a, delete", "b": "create b, append c"}, faults=2
+    "a deleter, and merges that are collected": _scene(
+        deleter="create a, append b, append c, tail | delete at", writer="tail | append d, merge 2, collect"
     ),
-    "a slow creator and a collector": Scenario(
-        {"a": "create a, append b", "b": "create c, delete", "c": "collect"}, faults=1, ticks=(3,)
+    "a deleter who creates again, and an old writer": _scene(
+        faults=2, ticks=(), writer="create a | append b, append c", deleter="delete, create d, append e"
     ),
-    "a copier, a writer and a deleter": Scenario(
-        {"a": "create a | append b", "k": "copy y, y.read", "d": "delete"}, faults=1
+    "an old writer, and a deleted log that is collected": _scene(
+        writer="create a | append b", deleter="delete, create d, collect"
     ),
-    "a copier, and a collector after a merge": Scenario(
-        {"a": "create a, append b, append c, append d | append e", "k": "copy y 3", "c": "merge 2 | collect"},
-        faults=1,
-        ticks=(3,),
+    "an old reader, and a deleted log that is collected": _scene(
+        ticks=(1, 2), reader="create a, append b, read | read, tail", deleter="delete, collect"
     ),
-    "a copier and a creator of the target": Scenario(
-        {"a": "create a, append b |", "k": "copy y, y.read", "b": "y.create c, y.append d, y.delete"}, faults=1
+    "two creators and a reader": _scene(
+        ticks=(), creator="create a, append b", other="create c, append d", reader="read"
     ),
+    "a creator, a deleter and another creator": _scene(
+        faults=2, ticks=(), creator="create a, delete", other="create b"
+    ),
+    "a slow creator, and a collector": _scene(creator="create a", other="create c, delete, collect"),
+    "a slow creator, a collector, and whoever asks for the tail": _scene(
+        faults=0, page=9, creator="create a", other="create b, delete, collect", reader="tail"
+    ),
+    "a copier, a writer and a deleter": _scene(
+        ticks=(), writer="create a | append b", copier="copy y, y.read", deleter="delete"
+    ),
+    "a copier, and merges that are collected": _scene(
+        late="create a, append b, append c | merge 2, collect", copier="copy y 3, y.read"
+    ),
+    "a copier, and a source that is deleted and collected": _scene(
+        writer="create a | append b, delete, collect", copier="copy y"
+    ),
+    "a copier, and a creator of the target who deletes it": _scene(
+        ticks=(), writer="create a, append b |", copier="copy y, y.read", creator="y.create c, y.append d, y.delete"
+    ),
+}
+
+SCENARIOS = {
+    name: replace(scenario, slow=True, faults=scenario.faults + 1, kinds=ALL_FAULTS) if FULL else scenario
+    for name, scenario in _BOUNDED.items()
 }

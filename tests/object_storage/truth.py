@@ -186,6 +186,7 @@ class Truth(NamedTuple):
                 self._within("a head tells of a deletion that never began")
             if dead.run != heads[-1] or dead.end != len(runs[log, dead.run].data):
                 self._within("a head tells of another run, or end, than was closed")
+            runs = {**runs, (log, dead.run): runs[log, dead.run]._replace(seal=dead.token)}
         return self._replace(runs=runs)._turned(log, (*heads, said))._checked(objects, log)
 
     def _turned(self, log: str, heads: tuple[str, ...]) -> Truth:
@@ -280,6 +281,8 @@ class Truth(NamedTuple):
             if run is not None and run.seal in end.tokens:
                 if (log, None) not in call.seen:
                     raise Violation("a deletion was acknowledged and the log is still there")
+                if call.begin.args[0] not in (None, Tail(len(run.data), name)):
+                    raise Violation("a log was deleted that went on behind the tail that was named")
                 return
         raise Violation("a deletion was acknowledged to somebody who did not delete the log")
 
