@@ -121,8 +121,10 @@ def _tell(screen: Screen, row: Row, dry_run: bool) -> None:
         what = str(row.error)
     elif row.state == "extra":
         what = f"{plural(row.size, 'byte')}; the source has no such log"
+    elif 0 < row.copied < row.size:
+        what = f"{row.copied:,} of {plural(row.size, 'byte')}"
     else:
-        what = plural(row.copied, "byte") if row.copied == row.size else f"{row.copied:,} of {plural(row.size, 'byte')}"
+        what = plural(row.size, "byte")
     lead = (f"{_word(row.state, dry_run):<12}", _STYLES[row.state])
     screen.put((row.log, "bold"), "  ", what, lead=[lead])
     if row.torn:
