@@ -1,4 +1,4 @@
-"""``plugins``: every backend that is installed, and why one does not work."""
+"""``plugins``: every backend and wrapper that is installed, and why one does not work."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from statestore.cli.screen import Screen, emit
 from statestore.cli.targets import Json
 
 if TYPE_CHECKING:
-    from statestore.plugins import Backend, Plugin
+    from statestore.plugins import Backend, Plugin, Wrapping
 
 __all__ = ["plugins"]
 
@@ -22,7 +22,7 @@ def plugins(
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 where a plugin does not work.")] = False,
     json: Json = False,
 ) -> None:
-    """Show the backends and what they can do.
+    """Show the backends and wrappers, and what they can do.
 
     Each with its schemes, its options and where it comes from; or why it does not work.
     The environment variable STATESTORE_PLUGINS_DISABLE switches plugins off, by the names that stand here.
@@ -71,6 +71,10 @@ def _describe(plugin: Plugin) -> dict[str, Any]:
             }
             for backend in plugin.backends
         ],
+        "wrappers": [
+            {"name": wrapper.name, "summary": wrapper.summary, "options": _options(wrapper)}
+            for wrapper in plugin.wrappers
+        ],
     }
 
 
@@ -84,6 +88,9 @@ def _tell(screen: Screen, plugin: Plugin) -> None:
             screen.put(_why(plugin.error), lead=["  why      "])
     for backend in plugin.backends:
         _tell_backend(screen, backend, origin, plugin)
+    for wrapper in plugin.wrappers:
+        screen.put((wrapper.name, "bold"), "  ", (f"{wrapper.name}::", "cyan"))
+        _tell_offer(screen, wrapper, origin, plugin, _options(wrapper))
     if plugin.contested:
         screen.put((_SHARE + ", ".join(plugin.contested), "red"), lead=["  "])
 
@@ -91,9 +98,7 @@ def _tell(screen: Screen, plugin: Plugin) -> None:
 def _tell_backend(screen: Screen, backend: Backend, origin: str, plugin: Plugin) -> None:
     schemes = "  ".join(f"{scheme}://" for scheme in backend.schemes)
     screen.put((backend.name, "bold"), "  ", (schemes, "cyan"))
-    screen.put(backend.summary, lead=["  "])
-    screen.put(origin + (f", plugin {plugin.name}" if plugin.name != backend.name else ""), lead=["  from     "])
-    screen.put(", ".join(backend.options.model_fields) or "none", lead=["  options  "])
+    _tell_offer(screen, backend, origin, plugin, list(backend.options.model_fields))
     if backend.capabilities is None:
         screen.put("depends on the storage: known when a store is open", lead=["  can      "])
         return
@@ -104,3 +109,14 @@ def _tell_backend(screen: Screen, backend: Backend, origin: str, plugin: Plugin)
     screen.put(", ".join(name for name in flags if name not in can) or "-", lead=["  cannot   "])
     if limit is not None:
         screen.put(f"{limit:,} bytes in one append", lead=["  limit    "])
+
+
+def _tell_offer(screen: Screen, offer: Backend | Wrapping, origin: str, plugin: Plugin, options: list[str]) -> None:
+    screen.put(offer.summary, lead=["  "])
+    screen.put(origin + (f", plugin {plugin.name}" if plugin.name != offer.name else ""), lead=["  from     "])
+    screen.put(", ".join(options) or "none", lead=["  options  "])
+
+
+def _options(wrapper: Wrapping) -> list[str]:
+    """Return the options as a caller spells them."""
+    return [wrapper.prefix + option for option in wrapper.options.model_fields]

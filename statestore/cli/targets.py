@@ -62,7 +62,9 @@ def open_for(store: str | Path, *, create: bool = False, options: Mapping[str, s
     given: dict[str, Any] = dict(options or {})
     if create:
         return open_store(store, **given)
-    scheme = store.partition("://")[0].lower() if isinstance(store, str) and "://" in store else "file"
+    scheme = "file"
+    if isinstance(store, str) and "://" in store:
+        scheme = store.partition("://")[0].rpartition("::")[2].lower()  # behind the wrappers
     serving = (backend for plugin in discover() for backend in plugin.backends if scheme in backend.schemes)
     can_make = any("create" in backend.options.model_fields for backend in serving)
     return open_store(store, **({"create": False} if can_make else {}) | given)

@@ -14,7 +14,7 @@ from statestore.store import Capabilities, Store
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-__all__ = ["Backend", "hookimpl"]
+__all__ = ["Backend", "check_words", "hookimpl"]
 
 hookimpl: Final = pluggy.HookimplMarker("statestore")
 """Marks a plugin's function as the implementation of the hook of that name."""
@@ -51,27 +51,37 @@ class Backend:
     capabilities: Capabilities | None = None
 
     def __post_init__(self) -> None:
-        # Whoever has a class of options has imported pydantic already; nobody else pays for it.
-        from pydantic import BaseModel
-
         given: Any = self  # whatever an author wrote, checked or not
-        if not isinstance(given.name, str) or not isinstance(given.summary, str):
-            raise TypeError("a backend's name and summary are str")
+        check_words("backend", given.name, given.options, given.summary)
         if not isinstance(given.schemes, tuple) or not all(isinstance(scheme, str) for scheme in given.schemes):
             raise TypeError(f"a backend's schemes are a tuple of str: {given.schemes!r}")
-        if not (isinstance(given.options, type) and issubclass(given.options, BaseModel)):
-            raise TypeError(f"a backend's options are a class, a pydantic.BaseModel: {given.options!r}")
         if not callable(given.open):
             raise TypeError(f"a backend's open is called with a URL and the options: {given.open!r}")
         if not isinstance(given.capabilities, Capabilities | None):
             raise TypeError(f"a backend's capabilities are Capabilities: {given.capabilities!r}")
-        # STATESTORE_PLUGINS_… are not the options of a backend.
-        if not _NAME.fullmatch(given.name) or given.name == "plugins":
-            raise ValueError(f"a backend's name is a word of a-z, 0-9 and -, and not 'plugins': {given.name!r}")
         if not given.schemes or not all(map(_SCHEME.fullmatch, given.schemes)):
             raise ValueError(f"a scheme is two or more of a-z, 0-9, +, . and -; at least one: {given.schemes!r}")
-        if not given.summary.isprintable() or not given.summary:
-            raise ValueError(f"a backend's summary is one line: {given.summary!r}")
-        aliased = [name for name, field in given.options.model_fields.items() if field.validation_alias is not None]
-        if aliased:
-            raise ValueError(f"an option is named as its field is, without an alias: {aliased}")
+
+
+def check_words(kind: str, name: Any, options: Any, summary: Any) -> None:
+    """Check what a backend and a wrapper tell alike, whatever an author wrote.
+
+    Raises:
+        TypeError: one is not of its type.
+        ValueError: one is not spelled as it must be.
+    """
+    # Whoever has a class of options has imported pydantic already; nobody else pays for it.
+    from pydantic import BaseModel
+
+    if not isinstance(name, str) or not isinstance(summary, str):
+        raise TypeError(f"a {kind}'s name and summary are str")
+    if not (isinstance(options, type) and issubclass(options, BaseModel)):
+        raise TypeError(f"a {kind}'s options are a class, a pydantic.BaseModel: {options!r}")
+    # STATESTORE_PLUGINS_… are the options of nobody.
+    if not _NAME.fullmatch(name) or name == "plugins":
+        raise ValueError(f"a {kind}'s name is a word of a-z, 0-9 and -, and not 'plugins': {name!r}")
+    if not summary.isprintable() or not summary:
+        raise ValueError(f"a {kind}'s summary is one line: {summary!r}")
+    aliased = [field for field, info in options.model_fields.items() if info.validation_alias is not None]
+    if aliased:
+        raise ValueError(f"an option is named as its field is, without an alias: {aliased}")

@@ -7,18 +7,21 @@ import re
 import threading
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import pluggy
 
 from statestore.errors import PluginError
 from statestore.plugins import hookspecs
 from statestore.plugins._backend import Backend
+from statestore.plugins._wrapping import Wrapping
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 __all__ = ["DISABLE", "GROUP", "Plugin", "discover"]
+
+Offer = TypeVar("Offer", Backend, Wrapping)
 
 GROUP: Final = "statestore"
 """The entry-point group."""
@@ -35,17 +38,19 @@ class Plugin:
         name: the entry point's name.
         distribution: the distribution that it belongs to.
         version: that distribution's version.
-        backends: what it offers; nothing where it failed or is disabled.
+        backends: the backends that it offers; none where it failed or is disabled.
+        wrappers: the wrappers that it offers, likewise.
         error: the exception that it failed with, else None.
         disabled: whether ``STATESTORE_PLUGINS_DISABLE`` names it; it was not loaded.
-        contested: those of its schemes and names of backends that another plugin claims too. They cannot be opened
-            until one of the two is disabled.
+        contested: those of its schemes, and names of backends and wrappers, that another plugin claims too. They cannot
+            be opened until one of the two is disabled.
     """
 
     name: str
     distribution: str
     version: str
     backends: tuple[Backend, ...] = ()
+    wrappers: tuple[Wrapping, ...] = ()
     error: BaseException | None = None
     disabled: bool = False
     contested: tuple[str, ...] = ()
@@ -140,11 +145,10 @@ def _points_one_by_one() -> tuple[list[EntryPoint], list[Plugin]]:
     return points, damaged
 
 
-def _claims(plugin: Plugin) -> set[str]:
-    """Return what only one plugin may have."""
-    return {
-        claim for backend in plugin.backends for claim in (f"{backend.name}", *map("{}://".format, backend.schemes))
-    }
+def _claims(plugin: Plugin) -> list[str]:
+    """Return what only one plugin may have. Variables begin with the names of backends and of wrappers alike."""
+    schemes = [f"{scheme}://" for backend in plugin.backends for scheme in backend.schemes]
+    return [backend.name for backend in plugin.backends] + [wrapper.name for wrapper in plugin.wrappers] + schemes
 
 
 def _look(point: EntryPoint, disabled: set[str]) -> Plugin:
@@ -155,32 +159,42 @@ def _look(point: EntryPoint, disabled: set[str]) -> Plugin:
         plugin = Plugin(name=point.name, distribution=distribution, version=version)
         if not disabled.isdisjoint((plugin.name, plugin.switch)):
             return replace(plugin, disabled=True)
-        return replace(plugin, backends=_load(point))
+        return _load(point, plugin)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a module that calls sys.exit stops nothing else either
         return Plugin(name=point.name, distribution=distribution, version=version, error=error)
 
 
-def _load(point: EntryPoint) -> tuple[Backend, ...]:
-    """Import the plugin, check its hooks, and ask it for its backends."""
+def _load(point: EntryPoint, plugin: Plugin) -> Plugin:
+    """Import the plugin, check its hooks, and ask it for what it offers."""
     # A manager for each plugin: an error of one is never seen by another.
     manager = pluggy.PluginManager("statestore")
     manager.add_hookspecs(hookspecs)
-    plugin = point.load()
-    manager.register(plugin, name=point.name)
+    module = point.load()
+    manager.register(module, name=point.name)
     manager.check_pending()
-    if not manager.get_hookcallers(plugin):
+    if not manager.get_hookcallers(module):
         raise PluginError(
-            "the plugin has no hook: mark its function statestore_backends with hookimpl", plugin=point.name
+            "the plugin has no hook: mark its function statestore_backends or statestore_wrappers with hookimpl",
+            plugin=point.name,
         )
-    answers = manager.hook.statestore_backends()
-    backends = answers[0] if answers else None
-    if not isinstance(backends, list) or not all(isinstance(backend, Backend) for backend in backends):
+    backends = _ask(manager.hook.statestore_backends, Backend, point.name)
+    wrappers = _ask(manager.hook.statestore_wrappers, Wrapping, point.name)
+    loaded = replace(plugin, backends=backends, wrappers=wrappers)
+    if twice := [claim for claim, times in Counter(_claims(loaded)).items() if times > 1]:
         raise PluginError(
-            "statestore_backends returns a list of Backend", plugin=point.name, returned=repr(backends)[:200]
+            "the plugin offers the same name or scheme twice", plugin=point.name, twice=twice[0].removesuffix("://")
         )
-    for what in ([backend.name for backend in backends], [word for backend in backends for word in backend.schemes]):
-        if twice := [word for word, times in Counter(what).items() if times > 1]:
-            raise PluginError("the plugin offers the same name or scheme twice", plugin=point.name, twice=twice[0])
-    return tuple(backends)
+    return loaded
+
+
+def _ask(hook: pluggy.HookCaller, kind: type[Offer], plugin: str) -> tuple[Offer, ...]:
+    """Return what a hook answers; nothing where the plugin has it not."""
+    if not hook.get_hookimpls():
+        return ()
+    answers = hook()
+    offers = answers[0] if answers else None
+    if not isinstance(offers, list) or not all(isinstance(offer, kind) for offer in offers):
+        raise PluginError(f"{hook.name} returns a list of {kind.__name__}", plugin=plugin, returned=repr(offers)[:200])
+    return tuple(offers)

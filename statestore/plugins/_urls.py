@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Container
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
 
 from statestore.errors import PluginError
 
-__all__ = ["Location", "parse", "redact"]
+__all__ = ["Location", "bare", "parse", "redact", "split"]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(//)?")
+_WRAPPER = re.compile(r"([A-Za-z][A-Za-z0-9-]*)::")
+_CHAIN = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*::)+(?=[A-Za-z][A-Za-z0-9+.-]*://)")
 _OPTION_IN_PATH = re.compile(r"\?[A-Za-z_][A-Za-z0-9_]*=")
 
 
@@ -30,6 +33,18 @@ class Location(NamedTuple):
     url: str
     options: dict[str, str]
     slashes: bool = True
+
+
+def split(where: str | os.PathLike[str], known: Container[str]) -> tuple[list[str], str | os.PathLike[str]]:
+    """Take the known wrappers off the front of a path or a URL; return them, the outermost first, and the rest.
+
+    What is a path stays one: it begins with no name and a colon, or is a :class:`pathlib.Path`.
+    """
+    wrappers: list[str] = []
+    while isinstance(where, str) and (match := _WRAPPER.match(where)) and match[1].lower() in known:
+        wrappers.append(match[1].lower())
+        where = where[match.end() :]
+    return wrappers, where
 
 
 def parse(where: str | os.PathLike[str]) -> Location:
@@ -95,9 +110,16 @@ def _options(query: str, where: object) -> dict[str, str]:
     return options
 
 
+def bare(url: str) -> str:
+    """Return a URL without user, password and query: the same for everybody who means the same place."""
+    return redact(url).partition("?")[0].replace("***@", "", 1)
+
+
 def redact(url: object) -> str:
     """Return the URL for a message: without user and password, and without the values of its query."""
     text = str(url)
+    if chain := _CHAIN.match(text):
+        return chain[0] + redact(text[chain.end() :])
     match = _SCHEME.match(text)
     start = match.end() if match else 0
     rest = text[start:]

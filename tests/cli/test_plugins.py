@@ -38,7 +38,11 @@ def test_every_backend_is_shown_with_where_it_comes_from(run: Run) -> None:
     assert memory["capabilities"]["holds"] is True
     assert memory["capabilities"]["durable"] is False
     assert rows["local"]["backends"][0]["schemes"] == ["file"]
+    (cached,) = rows["wrappers"]["wrappers"]
+    assert (cached["name"], cached["options"]) == ("cached", ["cached_directory", "cached_limit"])
+    assert rows["memory"]["wrappers"] == rows["wrappers"]["backends"] == []
     told = run("plugins").out
+    assert "cached  cached::\n" in told
     assert "memory  memory://\n" in told
     assert "\n  can      atomic_append, " in told
     assert run("plugins", "--strict").status == 0

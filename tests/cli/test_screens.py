@@ -8,8 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from statestore.plugins import Backend, Plugin
+from statestore.plugins import Backend, Plugin, Wrapping
 from statestore.store import Capabilities
+from statestore.wrappers.plugin import CachedOptions
 from statestore_memory.plugin import MemoryOptions
 
 from .conftest import Run, on_a_terminal, plain
@@ -60,12 +61,13 @@ def test_the_screen_of_plugins(run: Run, monkeypatch: pytest.MonkeyPatch) -> Non
         )
 
     memory = backend("memory", ("memory",), Capabilities(atomic_append=True, max_append=1 << 20), "in this process")
+    cached = Wrapping(name="cached", options=CachedOptions, wrap=lambda *_: SimpleNamespace(), summary="keeps bytes")
     bucket = backend("bucket", ("s3", "s3a"), None, "objects in a bucket")
     found = (
         Plugin(name="bucket", distribution="acme-buckets", version="2.1", backends=(bucket,), contested=("s3://",)),
         Plugin(name="shelf", distribution="shelf", version="0.9", error=ModuleNotFoundError("No module named 'wood'")),
         Plugin(name="old", distribution="statestore-old", version="1.0", disabled=True),
-        Plugin(name="builtin", distribution="statestore", version="0.1.0", backends=(memory,)),
+        Plugin(name="builtin", distribution="statestore", version="0.1.0", backends=(memory,), wrappers=(cached,)),
     )
     monkeypatch.setattr("statestore.plugins.discover", lambda: found)
     compare("plugins", run("plugins").out)

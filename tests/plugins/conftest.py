@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -88,5 +89,40 @@ def backend(install: Install) -> Callable[..., list[tuple[str, object]]]:
         install(distribution, code, point=point)
         opened: list[tuple[str, object]] = sys.modules[distribution.replace("-", "_")].opened
         return opened
+
+    return make
+
+
+WRAPPER = """
+from pydantic import BaseModel, ConfigDict, SecretStr
+from statestore.plugins import Wrapping, hookimpl
+from statestore.wrappers import Wrapper
+
+wrapped = []
+
+class Options(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    depth: int = 1
+    key: SecretStr = SecretStr("")
+
+def wrap(store, options, origin):
+    wrapped.append((store, options, origin))
+    {before}
+    return Wrapper(store)
+
+@hookimpl
+def statestore_wrappers():
+    return [Wrapping(name=name, options=Options, wrap=wrap, summary="for tests") for name in {names!r}]
+"""
+
+
+@pytest.fixture
+def wrapper(install: Install) -> Callable[..., list[tuple[Any, Any, str]]]:
+    """Install a plugin with wrappers of these names; return the list of what they are called with."""
+
+    def make(*names: str, distribution: str = "dist-wrapper", before: str = "") -> list[tuple[Any, Any, str]]:
+        install(distribution, WRAPPER.format(names=names, before=before))
+        wrapped: list[tuple[Any, Any, str]] = sys.modules[distribution.replace("-", "_")].wrapped
+        return wrapped
 
     return make

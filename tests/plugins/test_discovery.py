@@ -28,9 +28,9 @@ BROKEN = {
     "exits": ("import sys; sys.exit('bye')", SystemExit, "bye"),
     "has no hook": ("", PluginError, "hookimpl"),
     "marks an unknown hook": (
-        HOOK + "def statestore_backends(): return []\n@hookimpl\ndef statestore_wrappers(): return []",
+        HOOK + "def statestore_backends(): return []\n@hookimpl\ndef statestore_shelves(): return []",
         Exception,
-        "unknown hook 'statestore_wrappers'",
+        "unknown hook 'statestore_shelves'",
     ),
     "takes an unknown argument": (HOOK + "def statestore_backends(config): return []", Exception, "config"),
     "raises in its hook": (HOOK + "def statestore_backends(): return 1 / 0", ZeroDivisionError, "division"),

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from statestore import plugins
-from statestore.plugins import Backend, hookspecs
+from statestore.plugins import Backend, Wrapping, hookspecs
 
 DOCS = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text()
 HOOKS = [hook for hook in vars(hookspecs).values() if hasattr(hook, "statestore_spec")]
 
 
-def test_there_is_a_hook():
-    assert [hook.__name__ for hook in HOOKS] == ["statestore_backends"]
+def test_there_are_two_hooks():
+    assert [hook.__name__ for hook in HOOKS] == ["statestore_backends", "statestore_wrappers"]
 
 
 @pytest.mark.parametrize("hook", HOOKS)
@@ -26,10 +26,13 @@ def test_every_hook_is_documented_with_its_signature(hook):
     assert len(inspect.getdoc(hook).split("\n")) == 1
 
 
-@pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(Backend)])
-def test_every_field_of_a_backend_is_documented_on_the_page_and_in_its_docstring(field):
-    assert f"| `{field}` |" in DOCS
-    assert f"\n    {field}: " in inspect.getdoc(Backend)
+@pytest.mark.parametrize(
+    ("kind", "field"), [(kind, field.name) for kind in (Backend, Wrapping) for field in dataclasses.fields(kind)]
+)
+def test_every_field_is_documented_on_the_page_and_in_its_docstring(kind, field):
+    section = DOCS.split(f"\n## `{kind.__name__}`\n")[1].split("\n## ")[0]
+    assert f"| `{field}` |" in section
+    assert f"\n    {field}: " in inspect.getdoc(kind)
 
 
 def test_what_is_public_is_sorted_and_has_a_docstring():

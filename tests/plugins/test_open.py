@@ -172,25 +172,26 @@ def test_any_other_exception_of_the_backend_is_the_cause_of_ours(backend):
     assert caught.value.facts["url"] == "shelf://***@oak?side=***"
 
 
-def test_an_extra_that_this_version_does_not_offer_is_not_advised():
+def test_an_extra_that_this_version_does_not_offer_is_not_advised(monkeypatch):
     from statestore.plugins import _open
 
     assert "dev" in _open._offered()
-    assert "gcs" not in _open._offered(), "the extra is there: ask for another one here"
+    monkeypatch.setattr(_open, "_EXTRAS", {"nosuch": "an-extra-that-is-not"})
     with pytest.raises(PluginError, match="this version of statestore has no backend for it") as caught:
-        open_store("gs://bucket")
+        open_store("nosuch://bucket")
     assert "pip install" not in str(caught.value)
 
 
 def test_a_package_that_the_backend_misses_is_named(backend, monkeypatch):
     from statestore.plugins import _open
 
-    monkeypatch.setattr(_open, "_offered", lambda: ["gcs"])
-    backend("shelf", schemes=("shelf", "gs"), before="import a_module_that_nobody_has")
+    monkeypatch.setattr(_open, "_EXTRAS", {"wood": "carpenter"})
+    monkeypatch.setattr(_open, "_offered", lambda: ["carpenter"])
+    backend("shelf", schemes=("shelf", "wood"), before="import a_module_that_nobody_has")
     with pytest.raises(PluginError, match="missing=a_module_that_nobody_has"):
         open_store("shelf://")
-    with pytest.raises(PluginError, match=r"pip install 'statestore\[gcs\]'"):
-        open_store("gs://bucket")
+    with pytest.raises(PluginError, match=r"pip install 'statestore\[carpenter\]'"):
+        open_store("wood://")
 
 
 def test_a_backend_that_opens_no_store_is_refused(backend):
@@ -221,7 +222,13 @@ REDACTED = {
     "sftp://u:pa#word@host/x": "sftp://***@host/x",
     "sftp://u:pa@word@host/x": "sftp://***@host/x",
     "s3:key:word@bucket": "s3:***@bucket",
-    "cache::s3://key:word@bucket": "cache:***@bucket",
+    "cache::s3://key:word@bucket": "cache::s3://***@bucket",
+    "a::b-c::s3://key:word@bucket/x?a_key=word&b=word": "a::b-c::s3://***@bucket/x?a_key=***&b=***",
+    "cache::s3:key:word@bucket": "cache:***@bucket",
+    "cache::key:word@bucket": "cache:***@bucket",
+    "cache::word@bucket": "cache:***@bucket",
+    "cache::./state?key=word": "cache::./state?key=***",
+    "cache::./state": "cache::./state",
     "s3://host:9000/x?user=me@word": "s3://***",
     "s3://b?key=word&other=word&word": "s3://b?key=***&other=***&***",
     "s3://b?": "s3://b?",
@@ -242,3 +249,4 @@ def test_a_url_in_a_message_shows_no_password_and_no_value(url, shown):
 def test_no_password_survives_redaction(before, after):
     assert "SECRET" not in redact(f"s3://user:{before}SECRET{after}@host/path?x=y")
     assert "SECRET" not in redact(f"s3://host/path?x={before}SECRET".replace("&", ""))
+    assert "SECRET" not in redact(f"a::b::s3://user:{before}SECRET{after}@host/path?x=y")
