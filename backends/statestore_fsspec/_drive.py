@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from enum import Enum
 from typing import Any, Final
 
-from statestore.errors import Unavailable
+from statestore.errors import PluginError, StateStoreError, Unavailable
 from statestore_fsspec._steps import Outcome, Page
 
-__all__ = ["Answer", "Drive", "PAGE"]
+__all__ = ["Answer", "Drive", "PAGE", "bucket_and_prefix", "guarded"]
 
 PAGE: Final = 1000
 """The most keys on one page of a listing."""
@@ -104,3 +105,36 @@ class Drive(ABC):
     @abstractmethod
     def close(self) -> None:
         """Let go of connections."""
+
+
+def bucket_and_prefix(url: str) -> str:
+    """Return what a URL names: a bucket, and perhaps a prefix in it.
+
+    Raises:
+        PluginError: it names none, or has credentials in it.
+    """
+    scheme, _, rest = url.partition("://")
+    if "@" in rest.partition("/")[0]:
+        raise PluginError("no credentials belong into this URL: give them as options, or by the environment")
+    root = rest.strip("/")
+    if not root or any(part in ("", ".", "..") for part in root.split("/")):
+        raise PluginError(f"a bucket, and a prefix where you want one: {scheme}://bucket/prefix", url=url)
+    return root
+
+
+def guarded(make: Callable[[], Drive]) -> Callable[[], Drive]:
+    """Return what makes a drive, and tells in our words that it can't be made.
+
+    Raises:
+        Unavailable: the file system does not take its arguments, or does not find its credentials.
+    """
+
+    def connect() -> Drive:
+        try:
+            return make()
+        except StateStoreError:
+            raise
+        except Exception as error:
+            raise Unavailable("the file system can't be opened: see the cause", cause=type(error).__name__) from error
+
+    return connect

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from statestore.errors import Unavailable
-from statestore_fsspec._drive import PAGE, Answer, Drive
+from statestore_fsspec._drive import PAGE, Answer, Drive, bucket_and_prefix, guarded
 from statestore_fsspec._layout import Entry
 from statestore_fsspec._session import new_session
 from statestore_fsspec._steps import Page
+from statestore_fsspec._store import FsspecStore
 
-__all__ = ["S3Drive", "s3_settings"]
+if TYPE_CHECKING:
+    from statestore_fsspec._options import S3Options
+
+__all__ = ["S3Drive", "open_s3", "s3_settings"]
 
 _RIGHTS: Final = {"list": "s3:ListBucket", "get": "s3:GetObject", "put": "s3:PutObject", "delete": "s3:DeleteObject"}
 
@@ -67,6 +71,24 @@ def _unsent() -> tuple[type[Exception], ...]:
         of.UnsupportedS3ConfigurationError,
         of.ValidationError,
     )
+
+
+def open_s3(url: str, options: S3Options) -> FsspecStore:
+    """Open a store in a bucket; nothing is asked of it yet."""
+    from s3fs import S3FileSystem
+
+    root = bucket_and_prefix(url)
+    settings = s3_settings(
+        storage_options=options.storage_options.get_secret_value(),
+        timeout=options.timeout,
+        parallel=options.parallel,
+        **options.told("endpoint_url", "region", "profile", "key", "secret", "token"),
+    )
+
+    def connect() -> S3Drive:
+        return S3Drive(S3FileSystem(**settings, skip_instance_cache=True, use_listings_cache=False), root)
+
+    return FsspecStore(guarded(connect), f"s3://{root}", **options.root())
 
 
 def s3_settings(*, storage_options: dict[str, Any], timeout: float, parallel: int, **given: Any) -> dict[str, Any]:

@@ -1,0 +1,216 @@
+"""Azure Blob Storage, by adlfs: which calls are one request, and what each error code means.
+
+adlfs sends ``If-None-Match: *`` with an upload of one request, which all of ours are. Its listing and its copy are not
+used: the one is kept in a cache, the other is not waited for.
+
+Nothing of Azure's listing begins behind a key, but where a page ended can be told by the marker that came with it. So
+a listing that goes on costs one request a page, and one that begins in the midst reads the pages before.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from statestore.errors import Unavailable
+from statestore_fsspec._drive import PAGE, Answer, Drive, bucket_and_prefix, guarded
+from statestore_fsspec._layout import Entry
+from statestore_fsspec._steps import Page
+from statestore_fsspec._store import FsspecStore
+
+if TYPE_CHECKING:
+    from statestore_fsspec._options import AzureOptions
+
+__all__ = ["AzureDrive", "open_azure"]
+
+Result = TypeVar("Result")
+_MARKERS: Final = 1000  # ends of pages that are remembered
+_LARGEST_PAGE: Final = 5000
+_COPYING: Final = 0.05  # seconds between two looks at a copy that is not done at once
+
+_RIGHTS: Final = {"list": "List", "get": "Read", "put": "Write", "delete": "Delete"}
+
+# https://learn.microsoft.com/rest/api/storageservices/blob-service-error-codes, and the common ones
+_ANSWERS: Final = {
+    "BlobNotFound": Answer.MISSING,
+    "CannotVerifyCopySource": Answer.MISSING,
+    "BlobAlreadyExists": Answer.REFUSED,
+    "ConditionNotMet": Answer.REFUSED,
+    "UnauthorizedBlobOverwrite": Answer.REFUSED,  # by whoever may create, and not write
+    "InvalidRange": Answer.SHORT,
+}
+_REFUSALS: Final = {
+    "there is no such container: create it, or correct the URL": {
+        "ContainerDisabled",
+        "ContainerNotFound",
+        "ResourceNotFound",
+    },
+    "the credentials lack a right, or are wrong": {"AuthorizationFailure"},
+    "the credentials lack a right": {
+        "AuthorizationPermissionMismatch",
+        "AuthorizationResourceTypeMismatch",
+        "AuthorizationServiceMismatch",
+        "InsufficientAccountPermissions",
+        "PublicAccessNotPermitted",
+    },
+    "the credentials are not accepted: renew or correct them": {
+        "AccountIsDisabled",
+        "AuthenticationFailed",
+        "InvalidAuthenticationInfo",
+        "NoAuthenticationInformation",
+    },
+    "the account does not take requests from here, or over this protocol": {
+        "AuthorizationProtocolMismatch",
+        "AuthorizationSourceIPMismatch",
+        "InsecureBearerTokenNotAllowed",
+    },
+}
+
+
+def open_azure(url: str, options: AzureOptions) -> FsspecStore:
+    """Open a store in a container; nothing is asked of it yet."""
+    from adlfs import AzureBlobFileSystem
+
+    # abfs://container@account.dfs.core.windows.net/prefix names the account too.
+    scheme, _, rest = url.partition("://")
+    place, slash, prefix = rest.partition("/")
+    container, at, host = place.partition("@")
+    account = {}
+    if at and ":" not in place and host.endswith(("dfs.core.windows.net", "blob.core.windows.net")):
+        url, account = f"{scheme}://{container}{slash}{prefix}", {"account_name": host.partition(".")[0]}
+    root = bucket_and_prefix(url)
+    given = {
+        **account,
+        **options.told("account_name", "account_key", "connection_string", "sas_token", "account_host"),
+        **options.told("tenant_id", "client_id", "client_secret"),
+        "connection_timeout": options.timeout,
+        "read_timeout": options.timeout,
+        **options.storage_options.get_secret_value(),
+    }
+
+    def connect() -> AzureDrive:
+        return AzureDrive(AzureBlobFileSystem(**given, skip_instance_cache=True, use_listings_cache=False), root)
+
+    return FsspecStore(guarded(connect), f"az://{root}", **options.root())
+
+
+class AzureDrive(Drive):
+    """A prefix of a container."""
+
+    def __init__(self, files: Any, root: str) -> None:
+        super().__init__(files, root)
+        # Azure's own library would send a request up to four times, and wait 15 seconds and more in between.
+        files.service_client._config.retry_policy.total_retries = 0
+        self.container, _, prefix = self.root.partition("/")
+        self._prefix = prefix + "/" if prefix else ""
+        self._limits = {name: files._timeout_kwargs[name] for name in ("connection_timeout", "read_timeout")}
+        self._lock = threading.Lock()
+        self._markers: OrderedDict[tuple[str, str], str] = OrderedDict()
+
+    def _run(self, make: Callable[[], Awaitable[Result]]) -> Result:
+        from fsspec.asyn import sync
+
+        result: Result = sync(self.files.loop, make)
+        return result
+
+    def page(self, prefix: str, after: str) -> Page:
+        """Return the first keys that begin with `prefix` and come after `after`, in the storage's order."""
+        with self._lock:
+            marker = self._markers.get((prefix, after)) if after else None
+        size = PAGE if marker or not after else _LARGEST_PAGE  # those before `after` are only skipped
+        while True:
+            rows, marker = self._list(prefix, marker, size)
+            entries = tuple(entry for entry in rows if entry.key > after)
+            if entries or not marker:
+                break
+        if marker:
+            with self._lock:
+                self._markers[prefix, entries[-1].key] = marker
+                if len(self._markers) > _MARKERS:
+                    self._markers.popitem(last=False)
+        return Page(entries, bool(marker))
+
+    def _list(self, prefix: str, marker: str | None, size: int) -> tuple[list[Entry], str | None]:
+        """Return one page of the storage's, and the marker of the next one."""
+        skip = len(self._prefix)
+
+        async def ask() -> tuple[list[Entry], str | None]:
+            async with self.files.service_client.get_container_client(self.container) as container:
+                pages = container.list_blobs(
+                    name_starts_with=self._prefix + prefix, results_per_page=size, **self._limits
+                ).by_page(marker)
+                async for page in pages:
+                    rows = [Entry(row.name[skip:], row.size, row.last_modified.timestamp()) async for row in page]
+                    return rows, pages.continuation_token or None
+            return [], None
+
+        try:
+            return self._run(ask)
+        except Exception as error:
+            failure = self.judge(error, "list", prefix)
+            if isinstance(failure, Answer):
+                failure = Unavailable(f"the storage answered a listing with: {failure.value}", key=prefix)
+            raise failure from error
+
+    def copy(self, source: str, target: str) -> bool:
+        """Copy an object on the storage; return whether it was there."""
+
+        async def status(begin: bool) -> str:
+            client = self.files.service_client
+            async with (
+                client.get_blob_client(self.container, self._prefix + source) as old,
+                client.get_blob_client(self.container, self._prefix + target) as new,
+            ):
+                if begin:
+                    return str((await new.start_copy_from_url(old.url, **self._limits))["copy_status"])
+                return str((await new.get_blob_properties(**self._limits)).copy.status)
+
+        try:
+            found = self._run(lambda: status(True))
+            while found == "pending":
+                time.sleep(_COPYING)
+                found = self._run(lambda: status(False))
+        except Exception as error:
+            return self.judged(error, "put", target) is not Answer.MISSING
+        if found != "success":
+            raise Unavailable("the storage gave a copy up", retry=True, key=target, status=found)
+        return True
+
+    def judge(self, error: Exception, right: str, key: str) -> Answer | Unavailable:
+        """Return what an exception of adlfs, or of Azure's library under it, means."""
+        from azure.core import exceptions as of
+
+        facts: dict[str, Any] = {"container": self.container, "key": self._prefix + key}
+        for said in (error, error.__cause__, error.__context__):
+            if isinstance(said, of.HttpResponseError) and said.status_code is not None:
+                break
+        else:
+            if isinstance(error, FileExistsError):
+                return Answer.REFUSED
+            if isinstance(error, of.ClientAuthenticationError):
+                return Unavailable("no credentials are found, or they are not accepted: see the cause", **facts)
+            if isinstance(error, (ValueError, TypeError)):
+                return Unavailable("the request could not be made: see the cause", **facts)
+            return Unavailable("the storage does not answer: see the cause", retry=True, **facts)
+        code = getattr(said, "error_code", None) or said.status_code
+        code = str(getattr(code, "value", code))
+        if code in _ANSWERS:
+            return _ANSWERS[code]
+        for words, codes in _REFUSALS.items():
+            if code in codes:
+                needs = _RIGHTS[right] if "right" in words else None
+                return Unavailable(words, code=code, needs=needs, **facts)
+        status = int(said.status_code)
+        retry = status >= 500 or status in (408, 409, 425, 429)
+        return Unavailable("the storage failed: see the cause", retry=retry, code=code, **facts)
+
+    def close(self) -> None:
+        """Let go of connections."""
+        from fsspec.asyn import sync
+
+        with suppress(Exception):
+            sync(self.files.loop, self.files.service_client.close, timeout=5)

@@ -1,0 +1,141 @@
+"""One empty place on each file system of the table, and what lies there, seen without the store."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from statestore import open_store
+from statestore.conformance import Harness
+from statestore_fsspec import Settings
+from statestore_fsspec._drive import Drive
+from statestore_fsspec._layout import SETTINGS
+from tests import servers
+
+
+class Place(ABC):
+    """An empty place on a storage.
+
+    Attributes:
+        url: where it is.
+        options: what opens it.
+        secrets: what must never show.
+    """
+
+    url: str
+    options: dict[str, Any]
+    secrets: tuple[str, ...] = ()
+
+    def drive(self, **more: Any) -> Drive:
+        """Return a new drive there."""
+        store: Any = open_store(self.url, **{**self.options, **more})
+        drive: Drive = store._engine.drive
+        return drive
+
+    @abstractmethod
+    def objects(self) -> dict[str, bytes]:
+        """Return what lies there, by key, as another client sees it."""
+
+    @abstractmethod
+    def put(self, key: str, data: bytes) -> None:
+        """Put an object there, as another client does."""
+
+    def harness(self) -> Iterator[Harness]:
+        """Yield the kit's harness for this place, which is a root already: the probe has tests of its own."""
+        self.put(SETTINGS, Settings().spell())
+        again = partial(open_store, self.url, **self.options)
+        yield Harness(open=again, reopen=again, spawn=again, raw_read=self.raw_read, secrets=self.secrets)
+
+    def raw_read(self, log: str) -> bytes:
+        """Concatenate the appends of the newest run, as a person with a browser would."""
+        objects = self.objects()
+        head = objects[max(key for key in objects if key.startswith(f"heads/{log}!"))]
+        singles = f"data/{log}!{head.split()[1].decode()}/t/"
+        keys = sorted((key for key in objects if key.startswith(singles)), reverse=True)
+        return b"".join(objects[key].partition(b"\n")[2] for key in keys)
+
+
+class SftpPlace(Place):
+    """A folder on OpenSSH's server; the tests look at it as the server does."""
+
+    def __init__(self, server: servers.Sftp) -> None:
+        name = uuid.uuid4().hex
+        self.folder, self.url, self.options = server.path(name), server.url(name), server.options()
+
+    def objects(self) -> dict[str, bytes]:
+        files = (path for path in self.folder.rglob("*") if path.is_file())
+        found = {str(path.relative_to(self.folder)).replace("!/", "!"): path.read_bytes() for path in files}
+        return {key: data for key, data in found.items() if not key.startswith(".")}
+
+    def put(self, key: str, data: bytes) -> None:
+        path = self.folder / key.replace("!", "!/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+
+
+class AzurePlace(Place):
+    """A prefix of a container."""
+
+    def __init__(self, server: servers.Azure) -> None:
+        self.server, self.container, self.prefix = server, _bucket(server, server.new_container), uuid.uuid4().hex
+        self.url, self.options = f"az://{self.container}/{self.prefix}", server.options()
+        self.secrets = (server.key,)
+
+    def objects(self) -> dict[str, bytes]:
+        with self.server.client() as client, client.get_container_client(self.container) as container:
+            names = [str(row.name) for row in container.list_blobs(name_starts_with=f"{self.prefix}/")]
+            return {name.partition("/")[2]: container.download_blob(name).readall() for name in names}
+
+    def put(self, key: str, data: bytes) -> None:
+        with self.server.client() as client, client.get_container_client(self.container) as container:
+            container.upload_blob(f"{self.prefix}/{key}", data, overwrite=True)
+
+
+class GcsPlace(Place):
+    """A prefix of a bucket."""
+
+    def __init__(self, server: servers.Gcs) -> None:
+        self.server, self.bucket, self.prefix = server, _bucket(server, server.new_bucket), uuid.uuid4().hex
+        self.url, self.options = f"gs://{self.bucket}/{self.prefix}", server.options()
+
+    def objects(self) -> dict[str, bytes]:
+        listed = json.loads(self.server.ask("GET", f"/storage/v1/b/{self.bucket}/o?prefix={self.prefix}/"))
+        names = [row["name"] for row in listed.get("items", ())]
+        path = f"/storage/v1/b/{self.bucket}/o/"
+        return {
+            name.partition("/")[2]: self.server.ask("GET", f"{path}{quote(name, safe='')}?alt=media") for name in names
+        }
+
+    def put(self, key: str, data: bytes) -> None:
+        name = quote(f"{self.prefix}/{key}", safe="")
+        kind = "application/octet-stream"
+        self.server.ask("POST", f"/upload/storage/v1/b/{self.bucket}/o?uploadType=media&name={name}", data, kind)
+
+
+_buckets: dict[object, str] = {}
+
+
+def _bucket(server: object, make: Callable[[], str]) -> str:
+    """Return a bucket of this process; each test has a prefix of its own in it."""
+    return _buckets.get(server) or _buckets.setdefault(server, make())
+
+
+@cache
+def _server(name: str) -> Any:
+    kinds: dict[str, type[Any]] = {"azure": servers.Azure, "gcs": servers.Gcs, "sftp": servers.Sftp}
+    facts = servers.running(name)
+    return kinds[name](**{key: value for key, value in facts.items() if key not in ("access_key", "secret_key")})
+
+
+PLACES: dict[str, type[Any]] = {"azure": AzurePlace, "gcs": GcsPlace, "sftp": SftpPlace}
+
+
+def harness(name: str, _: Path) -> Iterator[Harness]:
+    """Yield the kit's harness on a storage, in a process that has no fixtures."""
+    yield from PLACES[name](_server(name)).harness()
