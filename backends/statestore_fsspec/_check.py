@@ -25,7 +25,6 @@ def check(finder: Finder, log: str) -> Steps[list[Problem]]:
         return problems
     segments = runs.get(live, [])
     walked = walk(segments)
-    assert walked is not None
     if not walked.segments or walked.beyond is not None:
         key = walked.beyond.key if walked.beyond else layout.run_prefix(log, live)
         problems.append(Problem(log, key, f"an object that held byte {walked.size} of the log is missing"))

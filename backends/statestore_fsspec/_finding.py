@@ -130,11 +130,11 @@ class Finder:
         while True:
             prefix = layout.data_prefix(log, generation) if run is None else layout.run_prefix(log, run)
             segments: dict[str, list[Segment]] = {}
-            after, more = "", True
+            after, more, reach = "", True, layout.MAX_OFFSET + 1
             while more:
                 page: Page = yield List(prefix, after)
                 more = page.more
-                gather(page.entries, segments)
+                new = gather(page.entries, segments)
                 if page.entries:
                     after = page.entries[-1].key
                 if run is None:
@@ -147,8 +147,12 @@ class Finder:
                         run = yield from self.run(log, generation)
                         if more:
                             break
-                walked = walk(segments.get(run, ()), _floor(segments.get(run, ()), more))
-                if walked is not None:
+                floor = _floor(new, more)
+                if floor > reach and not any(segment.merged for segment in new):
+                    continue  # what begins where the last walk ended is not listed yet: this one would end there too
+                walked = walk(segments.get(run, ()))
+                reach = walked.size
+                if reach >= floor:
                     if not walked.segments or walked.beyond is not None:
                         raise _Gap(_broken(log, run, walked))
                     return run, walked
@@ -180,15 +184,18 @@ def next_generation(entry: Entry, log: str, generation: int) -> int:
     return found
 
 
-def gather(entries: Iterable[Entry], segments: dict[str, list[Segment]]) -> None:
-    """Add the segments of a page to the runs they belong to."""
+def gather(entries: Iterable[Entry], segments: dict[str, list[Segment]]) -> list[Segment]:
+    """Add the segments of a page to the runs they belong to, and return them."""
+    new: list[Segment] = []
     for entry in entries:
         _, run, segment = layout.parse_data(entry)
         segments.setdefault(run, []).append(segment)
+        new.append(segment)
+    return new
 
 
 def _floor(segments: Iterable[Segment], more: bool) -> int:
-    """Return from which offset on everything has been listed: singles come last, the newest first."""
+    """Return from which offset on all is listed by the end of a page: singles come last, the newest first."""
     if not more:
         return 0
     return min((segment.start for segment in segments if not segment.merged), default=layout.MAX_OFFSET + 1)

@@ -123,7 +123,6 @@ def spare_objects(heads: Sequence[Entry], live: str | None, runs: Mapping[str, S
 def _merged_away(segments: Sequence[Segment]) -> Iterator[Spare]:
     """Yield the segments of a living run that lie inside another one, which the walk uses."""
     walked = walk(segments)
-    assert walked is not None
     used = {segment.key for segment in walked.segments}
     for segment in segments:
         if segment.key in used or segment.start >= walked.size:

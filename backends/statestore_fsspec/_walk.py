@@ -45,16 +45,10 @@ class Walk:
         return self.segments[place - 1].start if place else 0
 
 
-def walk(segments: Iterable[Segment], floor: int = 0) -> Walk | None:
-    """Walk over the objects of a run.
+def walk(segments: Iterable[Segment]) -> Walk:
+    """Return what the run holds whose objects these are, in any order.
 
-    Args:
-        segments: the listed objects, in any order.
-        floor: the smallest offset from which on all singles, and all merges, have been listed; 0 where the
-            listing was read to its end.
-
-    Returns:
-        what the run holds, or None where that lies on the pages not yet read.
+    Where the listing was not read to its end, that is so only if the walk ends where all has been listed already.
     """
     widest: dict[int, Segment] = {}
     singles: dict[int, Segment] = {}
@@ -65,8 +59,6 @@ def walk(segments: Iterable[Segment], floor: int = 0) -> Walk | None:
             widest[segment.start] = segment
     used = tuple(_steps(widest, singles))
     end = used[-1].stop if used else 0
-    if end < floor:
-        return None
     last = max((*widest.values(), *singles.values()), key=_start, default=None)
     return Walk(
         segments=used[:-1] if used and used[-1].seal else used,
