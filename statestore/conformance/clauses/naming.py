@@ -66,7 +66,10 @@ def a_name_that_is_no_text_is_refused_by_every_call(case: Case) -> None:
 
 
 def _apart(case: Case, twins: tuple[str, ...]) -> None:
-    """Fail unless each name is a log of its own, or refused outright beside the ones before it."""
+    """Fail unless each name is a log of its own, or refused outright beside the ones before it.
+
+    In a sample all logs are looked at when the last one was written, and not after each: that is quadratic.
+    """
     made: dict[str, bytes] = {}
     for name in twins:
         data = f"<{name}>".encode()
@@ -76,13 +79,16 @@ def _apart(case: Case, twins: tuple[str, ...]) -> None:
             refused((InvalidName, NotFound, NotSupported), case.store.read, name)
         else:
             made[name] = data
-        for other, expected in made.items():
-            equal(case.store.read(other), expected, f"read({other!r}) after {name!r} was made")
-    for name in list(made):
+        if case.sample == 1 or name == twins[-1]:
+            for other, expected in made.items():
+                equal(case.store.read(other), expected, f"read({other!r}) after {name!r} was made")
+    order = list(made)
+    for name in order:
         made[name] += b"+"
         case.store.append(name, b"+", at=case.store.tail(name))
-        for other, expected in made.items():
-            case.holds(other, expected)
+        if case.sample == 1 or name == order[-1]:
+            for other, expected in made.items():
+                case.holds(other, expected)
     equal(case.names(), sorted(made), "the listing")
     that(len(made) > len(twins) // 2, f"of {len(twins)} valid names only {len(made)} can be used: {sorted(made)}")
 
