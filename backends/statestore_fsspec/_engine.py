@@ -10,6 +10,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from statestore.errors import Unavailable
@@ -43,12 +44,14 @@ class Engine:
         self._tries = tries
         self._backoff = backoff
         self._inherited: list[Drive | None] = []
+        self._closed = False
         self._begin()
         _engines.add(self)
 
     def _begin(self) -> None:
         self._lock = threading.Lock()
         self._drive: Drive | None = None
+        self._users = 0  # calls under way
         self._pool = ThreadPoolExecutor(self._parallel, thread_name_prefix="statestore")
         self.ahead = ThreadPoolExecutor(_AHEAD, thread_name_prefix="statestore-ahead")
 
@@ -75,7 +78,10 @@ class Engine:
         Raises:
             Unavailable: the storage failed for longer than this engine is patient; the last failure is its cause.
         """
-        drive = self.drive
+        with self._use() as drive:
+            return self._run(drive, steps)
+
+    def _run(self, drive: Drive, steps: Steps[Result]) -> Result:
         failures: list[Exception] = []
         reply: Any = None
         throw: Unavailable | None = None
@@ -97,10 +103,10 @@ class Engine:
 
     def pages(self, prefix: str, after: str = "") -> Iterator[Page]:
         """Yield the pages of a listing, one request each."""
-        drive = self.drive
         more = True
         while more:
-            page = self._patiently(drive.page, prefix, after)
+            with self._use() as drive:
+                page = self._patiently(drive.page, prefix, after)
             more = page.more and bool(page.entries)
             if page.entries:
                 after = page.entries[-1].key
@@ -151,14 +157,32 @@ class Engine:
         limit = min(self._backoff * 2 ** (attempt - 1), _LONGEST)
         time.sleep(random.uniform(limit / 2, limit))  # noqa: S311 - no secret hangs on it
 
-    def close(self) -> None:
-        """Let go of threads and connections."""
+    @contextmanager
+    def _use(self) -> Iterator[Drive]:
+        """Keep the drive open meanwhile: who closes a store may have threads that are in the midst of a call."""
+        with self._lock:
+            self._users += 1
+        try:
+            yield self.drive
+        finally:
+            with self._lock:
+                self._users -= 1
+            self._let_go()
+
+    def _let_go(self) -> None:
+        with self._lock:
+            if not self._closed or self._users:
+                return
+            drive, self._drive = self._drive, None
         for pool in (self._pool, self.ahead):
             pool.shutdown(wait=False, cancel_futures=True)
-        with self._lock:
-            drive, self._drive = self._drive, None
         if drive is not None:
             drive.close()
+
+    def close(self) -> None:
+        """Let go of threads and connections, as soon as no call needs them any more."""
+        self._closed = True
+        self._let_go()
 
 
 def entries(pages: Iterable[Page]) -> Iterator[Entry]:

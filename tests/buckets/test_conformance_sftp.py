@@ -7,4 +7,4 @@ from functools import partial
 from statestore.conformance import conformance
 from tests.buckets.places import harness
 
-test_conformance = conformance(partial(harness, "sftp"), sample=0.02)
+test_conformance = conformance(partial(harness, "sftp"), sample=0.01)
