@@ -10,14 +10,16 @@ import random
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
+from urllib.parse import unquote
 
 import pytest
 
-from statestore import NEW, Store
+from statestore import NEW, RecordLog, Store, draft
+from statestore.records import Header, encode
 from statestore_fsspec import Settings
 from statestore_fsspec import _layout as layout
 from tests.faultproxy import Fault, FaultProxy
-from tests.s3.raw import Place, asked, counted
+from tests.s3.raw import Place, asked, counted, name
 from tests.servers import Rgw
 
 LOGS = int(os.environ.get("STATESTORE_LOGS", "2500"))
@@ -286,3 +288,66 @@ def test_finding_a_tail_is_one_request_for_each_thousand_segments_that_are_not_m
     assert counted(proxy) == {"list heads": 1, "list data": 1}
     assert store.read("a", 9995, 10005) == b"5678901234"
     assert counted(proxy) == {"list heads": 1, "list data": 1, "get data": 2}
+
+
+def fetched(spot: Place, proxy: FaultProxy) -> int:
+    """Return how many bytes the objects have that were read since the last call, and forget the requests."""
+    paths = [unquote(request.target.partition("?")[0]) for request in proxy.requests if name(request) == "get data"]
+    proxy.clear()
+    return sum(len(spot.get(path.partition(f"/{spot.prefix}/")[2])) for path in paths)
+
+
+def test_copying_the_records_of_one_segment_is_at_most_seven(spot, proxy):
+    store = warm(spot, proxy)
+    log = RecordLog(store, "a")
+    log.append_many([draft("note", b"x")] * 10, expect=1)
+    proxy.clear()
+    log.copy("whole")
+    assert len(asked(proxy)) <= 6
+    log.copy("part", before=6)
+    assert len(asked(proxy)) <= 7
+    assert (RecordLog(store, "whole").count(), RecordLog(store, "part").count()) == (10, 5)
+
+
+def test_the_last_ten_of_a_hundred_thousand_records_are_a_dozen_requests_and_nine_mebibytes(spot, proxy):
+    store = warm(spot, proxy)
+    log = RecordLog(store, "a")
+    batch = [draft("note", b"x" * 40)] * 10_000
+    for number in range(10):
+        log.append_many(batch, expect=1 + 10_000 * number)
+    for merged in (False, True):
+        if merged:
+            assert store.maintenance.compact("a") > 0
+        proxy.clear()
+        assert [record.n for record in RecordLog(store, "a").last(10)] == list(range(99_991, 100_001))
+        assert len(proxy.requests) <= 12
+        assert fetched(spot, proxy) <= 9 << 20
+
+
+def test_the_last_ten_records_that_were_appended_one_by_one_are_a_dozen_requests(spot, proxy):
+    store = spot.open(spot.server.through(proxy), windows=(1000, 10_000))
+    log = RecordLog(store, "a")
+    log.append("note", b"x", expect=1)
+    for _ in range(40):
+        log.append("note", b"x" * 20)
+    store.maintenance.compact("a")
+    proxy.clear()
+    assert [record.n for record in log.last(10)] == list(range(32, 42))
+    assert len(proxy.requests) <= 12
+
+
+@pytest.mark.xfail(strict=True, reason="the appends of a window that may still grow are never merged")
+def test_a_compacted_log_of_a_thousand_records_is_loaded_in_ten_round_trips(rgw, proxy):
+    spot = Place(rgw, rgw.new_bucket() + "/root")
+    run, size, objects = layout.new_run(1, "0" * 16), 0, []
+    for number in range(1, 1001):
+        record = encode(Header(n=number, kind="note", id="00000000", time="2026-01-01T00:00:00Z", len=300), b"x" * 300)
+        objects.append((layout.single_key("a", run, size), layout.segment_object(record)))
+        size += len(record)
+    spot.put_all([("statestore.json", Settings().spell()), *logs(["a"], data=False), *objects])
+    spot.open().maintenance.compact("a")
+    proxy.inject(Fault.DELAYED, delay=0.05, times=None)
+    store = spot.open(rgw.through(proxy), parallel=16)
+    assert len(list(RecordLog(store, "a"))) == 1000
+    names = counted(proxy)
+    assert names.total() - names["get data"] + -(-names["get data"] // 16) <= 10
