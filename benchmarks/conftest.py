@@ -16,6 +16,9 @@ import pytest
 
 from statestore.records import Draft, RecordLog, draft
 from statestore_local import LocalStore
+from tests.servers import rgw
+
+__all__ = ["rgw"]
 
 BODY = b"b" * 1024
 ROWS = pytest.StashKey[list[dict[str, Any]]]()
