@@ -6,6 +6,7 @@ import logging
 import os
 import random
 import stat
+import struct
 import subprocess
 import sys
 import tempfile
@@ -23,6 +24,7 @@ from statestore.conformance.harness import enter
 from statestore.errors import Closed, NotFound, NotSupported
 from statestore.store import NEW, Store
 from statestore.wrappers import Cached
+from statestore.wrappers._keeping import Directory
 from statestore_local import LocalStore
 from statestore_memory import MemoryStore
 from tests.conformance import test_memory
@@ -431,6 +433,51 @@ def test_a_file_of_another_user_is_not_believed(opened, place):
     assert files(place)[0].stat().st_uid == 0
 
 
+def test_a_file_that_others_may_write_is_not_believed(opened, place):
+    fill(opened(), "log", b"data")
+    opened().read("log")
+    (kept,) = files(place)
+    kept.chmod(0o620)
+    store = opened()
+    assert store.read("log") == b"data"
+    assert inner(store).asked() == [(0, 4)]
+    assert stat.S_IMODE(files(place)[0].stat().st_mode) == 0o600
+
+
+def test_a_damaged_length_never_leads_to_a_piece_that_a_log_holds_as_its_body(opened, place):
+    """Whoever writes logs could make a body that looks like a piece, if it were ever looked for there."""
+    store = opened()
+    fill(store, "other", b"x"), fill(store, "log", b"x" * 100)
+    run = store.tail("log").run
+    forger = Directory(place, 1 << 20).log("far://", "log", run)
+    spot = struct.pack(">QI", 100, 6)
+    checked = spot + forger._digest(spot, b"forged", size=16)
+    body = checked + forger._digest(checked, size=8) + b"forged"
+    fill(store, "log", body)
+    whole = store.read("log")
+    (kept,) = files(place)
+    data = bytearray(kept.read_bytes())
+    data[8:12] = struct.pack(">I", 100)
+    kept.write_bytes(data)
+    assert opened().read("log", 100, 106) == whole[100:106] != b"forged"
+    assert opened().read("log") == whole
+
+
+def test_a_file_that_goes_between_a_read_and_an_addition_is_not_begun_in_the_middle(opened, place, monkeypatch):
+    fill(opened(), "log", b"a" * 100, b"b" * 100)
+    opened().read("log", 0, 100)
+    store = opened()
+
+    def read(log: str, start: int = 0, stop: int | None = None) -> bytes:
+        for path in files(place):
+            path.unlink()
+        return Far.read(inner(store), log, start, stop)
+
+    monkeypatch.setattr(inner(store), "read", read)
+    assert store.read("log") == b"a" * 100 + b"b" * 100
+    assert opened().read("log") == b"a" * 100 + b"b" * 100
+
+
 def test_a_directory_that_cannot_be_one_fails_no_read_and_is_told_once(tmp_path, warned):
     (tmp_path / "file").write_bytes(b"")
     for place in (tmp_path / "file", tmp_path / "file" / "below", Path("/proc/nothing/here"), Path("/dev/null")):
@@ -507,6 +554,7 @@ def test_threads_that_read_the_same_logs_fill_one_cache(opened, place):
 FILLER = """
 import random, sys
 from statestore.wrappers import Cached
+from statestore.wrappers._keeping import Directory
 from tests.wrappers.places import Far, fill
 
 place, seed = sys.argv[1:]
