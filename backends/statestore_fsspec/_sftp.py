@@ -324,7 +324,7 @@ class SftpDrive(Drive):
         """Remove temporary files that a crash has left, once; both times are the server's own."""
         with suppress(OSError):
             for row in ftp.listdir_attr(f"/{self.root}/{_NEW}"):
-                if now - (row.st_mtime or now) > _STALE:
+                if row.st_mtime is not None and now - row.st_mtime > _STALE:
                     with suppress(OSError):
                         ftp.remove(f"/{self.root}/{_NEW}/{row.filename}")
 
