@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -96,8 +98,10 @@ def test_a_large_log_goes_in_pieces_that_the_target_takes(source: Store, target:
             assert len(data) <= 100_000
             return super().append(log, data, at=at)
 
-    assert states(list(sync(source, Narrow(target, max_append=100_000)))) == {"log": "copied"}
+    ours, theirs = Counting(source), Counting(target)
+    assert states(list(sync(ours, Narrow(theirs, max_append=100_000)))) == {"log": "copied"}
     assert contents(target) == contents(source)
+    assert (theirs.calls["append"], ours.calls["snapshot"]) == (3, 1)
 
 
 def test_a_store_is_not_copied_into_itself(source: Store, tmp_path: Path) -> None:
@@ -234,6 +238,12 @@ def test_a_stranger_who_appends_to_the_target_meanwhile_is_found_and_not_overwri
     assert target.read("log") == b"12x"
 
 
+def test_a_stranger_who_appends_behind_what_was_copied_is_found_at_once(source: Store, target: Store) -> None:
+    fill(source, {"log": b"12345"})
+    meddler = between(target, "append", lambda: target.append("log", b"x", at=target.tail("log")))
+    assert list(sync(source, meddler, pause=0)) == [Row("log", "diverged", 5, offset=5)]
+
+
 @pytest.mark.parametrize("call", ["snapshot", "stream"])
 def test_another_sync_that_is_faster_does_no_harm(source: Store, target: Store, call: str) -> None:
     fill(source, {"log": b"12345"})
@@ -261,6 +271,46 @@ def test_an_abandoned_sync_ends_its_threads_and_can_be_taken_up(source: Store, t
     rows.close()  # type: ignore[attr-defined]
     assert len(contents(target)) < 299
     assert sum(row.state == "copied" for row in sync(source, target)) > 0
+    assert contents(target) == contents(source)
+
+
+def test_an_abandoned_sync_goes_on_with_no_log_that_is_under_way(
+    source: Store, target: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(source, {"a": b"1", "b": b"0123456789"})
+    abandoned = threading.Event()
+
+    class Slow(Watched):
+        def before(self, call: str, log: str) -> None:
+            if (call, log) == ("append", "b"):
+                assert abandoned.wait(60)
+
+    def shutdown(*args: object, **options: object) -> None:
+        abandoned.set()
+        ended(*args, **options)  # type: ignore[arg-type]
+
+    ended = ThreadPoolExecutor.shutdown
+    monkeypatch.setattr(ThreadPoolExecutor, "shutdown", shutdown)
+    rows = sync(source, Slow(target, max_append=1), workers=2)
+    assert next(rows).log == "a"
+    rows.close()  # type: ignore[attr-defined]
+    assert target.tail("b").size == 1
+
+
+def test_a_listing_that_fails_on_its_way_goes_on_behind_its_last_row(source: Store, target: Store) -> None:
+    class Broken(Watched):
+        failed = False
+
+        def list(self, prefix: str = "", *, after: str = "", tails: bool = False) -> Iterator[LogInfo]:
+            for info in self.inner.list(prefix, after=after, tails=tails):
+                yield info
+                if info.name == "log2" and not self.failed:
+                    self.failed = True
+                    raise Unavailable("the connection was lost", retry=True)
+
+    fill(source, {f"log{number}": b"%d" % number for number in range(5)})
+    for pair in ((Broken(source), target), (source, Broken(target))):
+        assert [row.log for row in sync(*pair, pause=0)] == [f"log{number}" for number in range(5)]
     assert contents(target) == contents(source)
 
 
