@@ -41,7 +41,7 @@ class Settings:
     """
 
     grace: float = 86400.0
-    windows: tuple[int, ...] = (256 << 10, 4 << 20)
+    windows: tuple[int, ...] = (16 << 10, 256 << 10, 4 << 20)
     sorted: bool = True
 
     def spell(self) -> bytes:

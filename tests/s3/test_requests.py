@@ -336,7 +336,6 @@ def test_the_last_ten_records_that_were_appended_one_by_one_are_a_dozen_requests
     assert len(proxy.requests) <= 12
 
 
-@pytest.mark.xfail(strict=True, reason="the appends of a window that may still grow are never merged")
 def test_a_compacted_log_of_a_thousand_records_is_loaded_in_ten_round_trips(rgw, proxy):
     spot = Place(rgw, rgw.new_bucket() + "/root")
     run, size, objects = layout.new_run(1, "0" * 16), 0, []
