@@ -27,7 +27,8 @@ def _kept(case: Case, *pieces: bytes) -> None:
 def all_byte_values_are_kept(case: Case) -> None:
     """A picture, or text in an old encoding, comes back changed, or cannot be read at all."""
     every = bytes(range(256))
-    _kept(case, every, every[::-1], *(bytes([value]) for value in range(256)))
+    alone = every[:: 1 if case.sample == 1 else 17]
+    _kept(case, every, every[::-1], *(bytes([value]) for value in alone))
 
 
 @clause("core")
