@@ -278,11 +278,12 @@ def test_an_abandoned_sync_goes_on_with_no_log_that_is_under_way(
     source: Store, target: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(source, {"a": b"1", "b": b"0123456789"})
-    abandoned = threading.Event()
+    under_way, abandoned = threading.Event(), threading.Event()
 
     class Slow(Watched):
         def before(self, call: str, log: str) -> None:
             if (call, log) == ("append", "b"):
+                under_way.set()
                 assert abandoned.wait(60)
 
     def shutdown(*args: object, **options: object) -> None:
@@ -293,6 +294,7 @@ def test_an_abandoned_sync_goes_on_with_no_log_that_is_under_way(
     monkeypatch.setattr(ThreadPoolExecutor, "shutdown", shutdown)
     rows = sync(source, Slow(target, max_append=1), workers=2)
     assert next(rows).log == "a"
+    assert under_way.wait(60)
     rows.close()  # type: ignore[attr-defined]
     assert target.tail("b").size == 1
 
