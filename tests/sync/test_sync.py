@@ -282,6 +282,8 @@ def test_an_abandoned_sync_goes_on_with_no_log_that_is_under_way(
 
     class Slow(Watched):
         def before(self, call: str, log: str) -> None:
+            if (call, log) == ("append", "a"):
+                assert under_way.wait(60)
             if (call, log) == ("append", "b"):
                 under_way.set()
                 assert abandoned.wait(60)
@@ -294,7 +296,6 @@ def test_an_abandoned_sync_goes_on_with_no_log_that_is_under_way(
     monkeypatch.setattr(ThreadPoolExecutor, "shutdown", shutdown)
     rows = sync(source, Slow(target, max_append=1), workers=2)
     assert next(rows).log == "a"
-    assert under_way.wait(60)
     rows.close()  # type: ignore[attr-defined]
     assert target.tail("b").size == 1
 
