@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from datetime import datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 __all__ = ["new_session"]
@@ -37,12 +38,15 @@ def _loader(data_path: str | None) -> Any:
 
 
 def _time(text: Any) -> datetime:
-    """Return the time of a stamp as S3 writes it in listings, or in any other way."""
+    """Return the time of a stamp as S3 writes it in listings, or in headers, or in any other way."""
     from botocore.utils import parse_timestamp
 
-    if isinstance(text, str) and len(text) >= len("2026-01-01T00:00:00Z") and text.endswith("Z"):
+    if isinstance(text, str) and len(text) >= len("2026-01-01T00:00:00Z"):
         try:
-            return datetime.fromisoformat(text)
+            if text.endswith("Z"):
+                return datetime.fromisoformat(text)
+            if text.endswith(" GMT"):
+                return parsedate_to_datetime(text)
         except ValueError:
             pass
     told: datetime = parse_timestamp(text)

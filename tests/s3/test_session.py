@@ -16,6 +16,8 @@ from statestore_fsspec._session import new_session
         "2026-09-28T12:00:00.000Z",
         "2026-09-28T12:00:00.123456789Z",
         "Mon, 28 Sep 2026 12:00:00 GMT",
+        "Monday, 28-Sep-26 12:00:00 GMT",
+        "28 September 2026 12:00 GMT",
         "20260928T120000Z",
         "2026-09-28T14:00:00+02:00",
         "20260928",
