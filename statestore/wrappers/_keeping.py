@@ -106,10 +106,11 @@ def _make(path: str) -> None:
     try:
         os.mkdir(path, 0o700)
     except FileExistsError:
-        pass
+        pass  # somebody else was first
     except FileNotFoundError:
         _make(os.path.dirname(path))
-        os.mkdir(path, 0o700)
+        with suppress(FileExistsError):
+            os.mkdir(path, 0o700)
 
 
 def _digest(*words: str, size: int = 16) -> bytes:

@@ -99,8 +99,6 @@ class KeptLog:
             except BlockingIOError:
                 return
             size = self._look(fd)
-            if not self._is_there():
-                return
             self._walk(fd, size, sys.maxsize)
             if not start <= self._end < start + len(data):
                 return
@@ -206,14 +204,6 @@ class KeptLog:
             self._forget()
             self._identity = identity
         return status.st_size
-
-    def _is_there(self) -> bool:
-        """Say whether the file that was looked at still has its name: it may have been removed before it was locked."""
-        try:
-            named = os.stat(self._path, follow_symlinks=False)
-        except FileNotFoundError:
-            return False
-        return (named.st_dev, named.st_ino) == self._identity
 
     def _touch(self, fd: int) -> None:
         """Note that the log was used now."""

@@ -295,7 +295,7 @@ def test_the_logs_that_were_not_used_for_longest_make_way(opened, place):
         store.read(name)
         store.read("log-0")  # used again and again
         assert size(place) <= 100_000
-    inner(store).asked()
+    assert len(inner(store).asked()) == 10, "what is used is not fetched again"
     assert store.read("log-0") == store.read("log-9") == BIG[:30_000]
     assert inner(store).asked() == []
     assert store.read("log-1") == BIG[:30_000]
@@ -308,6 +308,29 @@ def test_a_log_beyond_the_limit_is_read_all_the_same(opened, place):
         assert opened(limit=300_000).read("log") == b"".join(opened(limit=300_000).stream("log")) == BIG
         assert opened(limit=1).read("log") == BIG
         assert 0 < size(place) <= 300_000
+
+
+def test_a_log_that_has_reached_the_limit_does_not_push_others_out_in_vain(opened):
+    fill(opened(), "big", BIG)
+    fill(opened(), "small", BIG[:10_000])
+    store = opened(limit=600_000)
+    for log in ("big", "small", "big"):
+        store.read(log)
+    inner(store).asked()
+    assert store.read("small") == BIG[:10_000]
+    assert inner(store).asked() == []
+
+
+def test_the_log_that_is_being_kept_does_not_make_way_for_itself(opened, place):
+    fill(opened(), "other", BIG[:30_000])
+    fill(opened(), "log", BIG[:30_000])
+    store = opened(limit=50_000)
+    store.read("other")
+    os.utime(files(place)[0], ns=(1 << 62, 1 << 62))
+    store.read("log")
+    inner(store).asked()
+    assert store.read("log") == BIG[:30_000]
+    assert inner(store).asked() == []
 
 
 def test_files_that_are_none_of_the_caches_are_not_counted_and_not_removed(opened, place):
@@ -403,6 +426,22 @@ def test_files_that_were_swapped_are_noticed(opened, place, warned):
     assert [message.partition(";")[0] for message in warned()] == ["a kept log was damaged, and is fetched again"]
 
 
+@pytest.mark.parametrize("other", [("far://two", "log"), ("far://one", "log-2")], ids=["origin", "name"])
+def test_files_of_the_same_run_of_another_origin_or_name_are_noticed(place, other):
+    stores = []
+    for origin, log, data in (("far://one", "log", b"1"), (*other, b"2")):
+        store = Cached(Far(), place, origin=origin)
+        fill(store, log, data * 100)
+        store.read(log)
+        stores.append((store, log, data))
+    first, second = files(place)
+    first.rename(place / "aside"), second.rename(first), (place / "aside").rename(second)
+    for store, log, data in stores:
+        inner(store).asked()
+        assert store.read(log) == data * 100
+        assert inner(store).asked() == [(0, 100)]
+
+
 def test_what_is_no_file_in_the_place_of_one_is_not_waited_for_and_not_followed(opened, place, tmp_path, warned):
     fill(opened(), "log", b"data")
     opened().read("log")
@@ -492,6 +531,22 @@ def test_a_directory_that_cannot_be_one_fails_no_read_and_is_told_once(tmp_path,
     assert "word" not in "".join(warned())
 
 
+def test_a_directory_that_somebody_else_makes_at_the_same_time_is_used(opened, place, warned, monkeypatch):
+    mkdir = os.mkdir
+
+    def second(path: str, mode: int) -> None:
+        try:
+            mkdir(path, mode)
+        except FileNotFoundError:
+            os.makedirs(os.path.dirname(path), mode), mkdir(path, mode)
+            raise
+
+    monkeypatch.setattr("statestore.wrappers._keeping.os.mkdir", second)
+    fill(opened(), "log", b"data")
+    assert opened().read("log") == b"data"
+    assert (len(files(place)), warned()) == (1, [])
+
+
 def test_a_directory_that_goes_is_made_again(opened, place):
     import shutil
 
@@ -522,6 +577,8 @@ def test_a_disk_that_is_full_or_read_only_fails_no_read_and_is_told_once(how, wa
             for _ in range(2):
                 assert store.read("big") == b"".join(store.stream("big")) == BIG
             assert len(warned()) == 1
+            if how == "full":
+                assert os.statvfs(disk).f_bavail > 0, "the part of a piece that went in was not taken back"
             inner(store).asked()
             assert store.read("small") == b"data"
             assert inner(store).asked() == [], "what is there is used all the same"
@@ -640,7 +697,7 @@ def test_while_somebody_else_is_adding_a_read_does_not_wait(opened, place):
     opened().read("log", 0, 100)
     (kept,) = files(place)
     with kept.open("rb") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
+        fcntl.flock(held, fcntl.LOCK_SH)  # the least that whoever adds alone must wait for
         before = kept.stat().st_size
         assert opened().read("log") == b"a" * 100 + b"b" * 100
         assert kept.stat().st_size == before
