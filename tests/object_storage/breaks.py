@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import __future__
-
 import inspect
+import sys
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Edit", "edited"]
+from statestore_fsspec._finding import Finder
+from statestore_fsspec._layout import Segment
+from tests.object_storage.scene import Scenario
+
+__all__ = ["Broken", "Edit", "RULES", "edited", "fresh", "narrowest", "read_through", "singles_first"]
 
 
 @dataclass(frozen=True)
@@ -32,26 +35,88 @@ class Edit:
     names: Mapping[str, Any] = field(default_factory=dict)
     also: Mapping[str, str] = field(default_factory=dict)
 
+    def apply(self, source: str) -> str:
+        """Return the changed source."""
+        for old, new in ((self.old, self.new), *self.also.items()):
+            assert source.count(old) == 1, f"{self.function.__qualname__} has {old!r} not once"
+            line = source[: source.index(old)].rpartition("\n")[2]
+            source = source.replace(old, new.replace("\n", "\n" + " " * (len(line) - len(line.lstrip()))))
+        return source
+
 
 @contextmanager
 def edited(*edits: Edit) -> Iterator[None]:
     """Run the protocol with some functions changed, whoever has imported them already."""
-    before = [(edit, edit.function.__code__) for edit in edits]  # type: ignore[attr-defined]
+    functions: list[Any] = [edit.function for edit in edits]
+    before = [function.__code__ for function in functions]
     try:
-        for edit in edits:
-            source = textwrap.dedent(inspect.getsource(edit.function))
-            for old, new in ((edit.old, edit.new), *edit.also.items()):
-                assert source.count(old) == 1, f"{edit.function.__qualname__} has {old!r} not once"
-                line = source[: source.index(old)].rpartition("\n")[2]
-                indent = "\n" + " " * (len(line) - len(line.lstrip()))
-                source = source.replace(old, new.replace("\n", indent))
+        for edit, function in zip(edits, functions, strict=True):
+            source = edit.apply(textwrap.dedent(inspect.getsource(function)))
             made: dict[str, Any] = {}
-            exec(compile(source, "<edited>", "exec", flags=__future__.annotations.compiler_flag), {}, made)
-            edit.function.__globals__.update(edit.names)  # type: ignore[attr-defined]
-            edit.function.__code__ = made[edit.function.__name__].__code__  # type: ignore[attr-defined]
+            exec(compile(source, "<edited>", "exec", flags=annotations.compiler_flag), {}, made)
+            function.__globals__.update(edit.names)
+            function.__code__ = made[function.__name__].__code__
         yield
     finally:
-        for edit, code in before:
-            edit.function.__code__ = code  # type: ignore[attr-defined]
+        for edit, function, code in zip(edits, functions, before, strict=True):
+            function.__code__ = code
             for name in edit.names:
-                del edit.function.__globals__[name]  # type: ignore[attr-defined]
+                del function.__globals__[name]
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A rule taken away.
+
+    Attributes:
+        rule: its number.
+        claim: what it says, of which the opposite is done.
+        edits: how it is taken away.
+        scenario: where that shows.
+        why: what there is to say besides.
+    """
+
+    rule: int
+    claim: str
+    edits: tuple[Edit, ...]
+    scenario: Scenario
+    why: str = ""
+
+
+RULES = {
+    1: "Generations and runs",
+    2: "The walk",
+    3: "The seen tail",
+    4: "Settling",
+    5: "Seals",
+    6: "Handles",
+    7: "Merges",
+    8: "Collecting",
+}
+
+
+def fresh(*callers: str) -> Edit:
+    """Let one function believe a listing however old it is; further names say on whose behalf."""
+    frames = " and ".join(f"sys._getframe({n}).f_code.co_name == {name!r}" for n, name in enumerate(callers, start=1))
+    return Edit(Finder.is_fresh, "return now - sent", f"return ({frames}) or now - sent", {"sys": sys})
+
+
+def singles_first(segments: Iterable[Segment]) -> list[Segment]:
+    """Leave out the merges that begin where a single does."""
+    singles = {segment.start for segment in segments if not segment.merged}
+    return [segment for segment in segments if not segment.merged or segment.start not in singles]
+
+
+def narrowest(segments: Iterable[Segment]) -> list[Segment]:
+    """Leave out the merges that begin where a narrower one does."""
+    stops: dict[int, int] = {}
+    for segment in segments:
+        if segment.merged:
+            stops[segment.start] = min(segment.stop, stops.get(segment.start, segment.stop))
+    return [segment for segment in segments if not segment.merged or segment.stop == stops[segment.start]]
+
+
+def read_through(choice: Callable[[Iterable[Segment]], list[Segment]]) -> Edit:
+    """Let readers and writers, but not collectors, walk over a choice of what was listed."""
+    old = "walked = walk(segments.get(run, ())"
+    return Edit(Finder._survey, old, "walked = walk(choice(segments.get(run, ()))", {"choice": choice})

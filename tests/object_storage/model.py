@@ -8,90 +8,37 @@ orders, and whatever the others do then is among those explored.
 
 from __future__ import annotations
 
+import gc
 import time
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import repeat
-from typing import Any, Final, NamedTuple
+from typing import Any
 from unittest.mock import patch
 
 from statestore_fsspec import _copying
 from statestore_fsspec._layout import Entry
 from statestore_fsspec._steps import NOW, Copy, Fetch, List, Outcome, Page, Put, Remove
-from tests.object_storage.clients import DONE, WARM, End, Node, Nodes, Raised
-from tests.object_storage.scripts import later, script
+from tests.object_storage.clients import DONE, WARM, Node, Nodes, Raised
+from tests.object_storage.scene import (
+    DOUBLED,
+    FAILED,
+    GRACE,
+    LATE,
+    LOST,
+    NEVER,
+    PART,
+    RETRIED,
+    Scenario,
+    State,
+    Step,
+)
+from tests.object_storage.scripts import script
 from tests.object_storage.truth import Stored, Truth, Violation
 
-__all__ = ["ALL_FAULTS", "DOUBLED", "FAILED", "GRACE", "LATE", "LOST", "Model", "NEVER", "RETRIED", "Report", "Scenario", "Step"]
-
-PART: Final = 2
-"""The bytes up to which a copy joins segments, so that it also copies some as they are."""
-
-LOST: Final = "takes effect, and the answer is lost"
-NEVER: Final = "gets lost on its way, without an answer"
-LATE: Final = "is stuck on its way, without an answer"
-DOUBLED: Final = "is answered, and a double of it is stuck on its way"
-RETRIED: Final = "takes effect, and a repetition of it by the client's library is answered"
-FAILED: Final = "fails"
-ALL_FAULTS: Final = frozenset({LOST, NEVER, LATE, DOUBLED, RETRIED, FAILED})
-
-GRACE: Final = 2
-"""The grace period, in the clock's units; a listing can be believed for half of it."""
-
-
-@dataclass(frozen=True)
-class Scenario:
-    """Who does what on which storage.
-
-    Attributes:
-        scripts: what each client does, by name; those that prepare the scene do so in this order.
-        ticks: by how much the clock can advance, one after the other, at any moments.
-        faults: how many requests have one.
-        kinds: which faults there are.
-        page: how many entries a page of a listing has.
-        slow: whether clients can take their time before they look at the clock. They always can between two calls.
-        passing: whether clients remove heads, which the protocol never does.
-    """
-
-    scripts: Mapping[str, str]
-    ticks: tuple[int, ...] = ()
-    faults: int = 0
-    kinds: frozenset[str] = frozenset({LOST, LATE, DOUBLED})
-    page: int = 3
-    slow: bool = False
-    passing: bool = False
-
-    def doers(self, *verbs: str) -> frozenset[int]:
-        """Return the clients that do something of that kind, once the scene is prepared."""
-        scripts = enumerate(self.scripts.values())
-        return frozenset(number for number, words in scripts if later(words) & {*verbs})
-
-
-class State(NamedTuple):
-    """Everything at one moment. Nothing in it is ever changed."""
-
-    objects: dict[str, Stored]
-    flying: tuple[tuple[str, bytes], ...]
-    clock: int  # how many ticks there were
-    faults: int  # how many there can still be
-    nodes: tuple[Node, ...]
-    parts: tuple[tuple[Any, ...], ...]  # what has come of the parts of each client's request
-    asleep: frozenset[int]  # clients that look at the clock only after its next tick
-    truth: Truth
-
-
-class Step(NamedTuple):
-    """What happened between two states."""
-
-    client: int | None
-    request: Any
-    answer: Any
-    fault: str | None = None
-    ends: tuple[End, ...] = ()
-    slow: bool = False
-
+__all__ = ["Model", "Report"]
 
 Next = tuple[Step, State | Violation]
 
@@ -131,6 +78,10 @@ class Model:
         self._storages: dict[Any, dict[str, Stored]] = {}
         self._truths: dict[Any, Truth] = {}
 
+    def storages(self) -> set[Any]:
+        """Return what the storage has held in any state so far."""
+        return set(self._storages)
+
     def explore(self, *, limit: int | None = None, breadth: bool = False) -> Report:
         """Go through all states.
 
@@ -138,8 +89,12 @@ class Model:
             limit: stop after so many states.
             breadth: the nearest states first, so that the trace of what is found is as short as any.
         """
-        with patch.object(_copying, "_PART", PART):
-            return self._explored(limit, breadth)
+        gc.disable()  # nothing here refers to itself, and looking for what does costs a fifth of the time
+        try:
+            with patch.object(_copying, "_PART", PART):
+                return self._explored(limit, breadth)
+        finally:
+            gc.enable()
 
     def _explored(self, limit: int | None, breadth: bool) -> Report:
         report, began = Report(), time.process_time()
@@ -291,7 +246,9 @@ class Model:
         """Yield what can come of a client's next request, or of the next part of it."""
         node = state.nodes[client]
         request = node.request
-        if request is NOW:  # at the very beginning, and while the scene is prepared; all others look when they come to it
+        if (
+            request is NOW
+        ):  # at the very beginning, and while the scene is prepared; all others look when they come to it
             step, now = Step(client, NOW, self._times[state.clock]), self._times[state.clock]
             yield from self._sent(step, state, client, now, still=True) if still else self._looked(step, state, client)
             return
@@ -437,7 +394,9 @@ class Model:
             return state
         collected = self._may_collect(state)
         rest = tuple(
-            item for item in state.flying if item[0] not in state.objects or (collected and (self.scenario.passing or item[0].startswith("data/")))
+            item
+            for item in state.flying
+            if item[0] not in state.objects or (collected and (self.scenario.passing or item[0].startswith("data/")))
         )
         return state if len(rest) == len(state.flying) else state._replace(flying=rest)
 
@@ -446,4 +405,3 @@ class Model:
             yield step, change()
         except Violation as violation:
             yield step, violation
-

@@ -2,65 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-
-from statestore_fsspec import _copying, _finding, _layout, _upkeep, _walk, _writing
+from statestore_fsspec import _finding, _layout, _upkeep, _walk
 from statestore_fsspec._finding import Finder
-from statestore_fsspec._layout import Segment
 from statestore_fsspec._steps import Remove
 from statestore_fsspec._writing import Writer
-from tests.object_storage.breaks import Edit
-from tests.object_storage.model import DOUBLED, LATE, LOST, RETRIED, Scenario
+from tests.object_storage.breaks import Broken, Edit, fresh, narrowest, read_through, singles_first
+from tests.object_storage.scene import DOUBLED, LATE, LOST, RETRIED, Scenario
 
-__all__ = ["BROKEN", "Broken", "HARMLESS"]
-
-
-@dataclass(frozen=True)
-class Broken:
-    """A rule taken away.
-
-    Attributes:
-        rule: its number.
-        claim: what it says, of which the opposite is done.
-        edits: how it is taken away.
-        scenario: where that shows.
-    """
-
-    rule: int
-    claim: str
-    edits: tuple[Edit, ...]
-    scenario: Scenario
-
-
-def _fresh(*callers: str) -> Edit:
-    """Let one function believe a listing however old it is; further names say on whose behalf."""
-    frames = " and ".join(f"sys._getframe({n}).f_code.co_name == {name!r}" for n, name in enumerate(callers, start=1))
-    return Edit(Finder.is_fresh, "return now - sent", f"return ({frames}) or now - sent", {"sys": sys})
-
-
-
-
-def _singles_first(segments: Iterable[Segment]) -> list[Segment]:
-    """Leave out the merges that begin where a single does."""
-    singles = {segment.start for segment in segments if not segment.merged}
-    return [segment for segment in segments if not segment.merged or segment.start not in singles]
-
-
-def _narrowest(segments: Iterable[Segment]) -> list[Segment]:
-    """Leave out the merges that begin where a narrower one does."""
-    stops: dict[int, int] = {}
-    for segment in segments:
-        if segment.merged:
-            stops[segment.start] = min(segment.stop, stops.get(segment.start, segment.stop))
-    return [segment for segment in segments if not segment.merged or segment.stop == stops[segment.start]]
-
-
-def _read_through(choice: Callable[[Iterable[Segment]], list[Segment]]) -> Edit:
-    """Let readers and writers, but not collectors, walk over a choice of what was listed."""
-    old = "walked = walk(segments.get(run, ())"
-    return Edit(Finder._survey, old, "walked = walk(choice(segments.get(run, ()))", {"choice": choice})
+__all__ = ["BROKEN", "HARMLESS"]
 
 
 BEFORE = "create a, append b, append c | append d, merge 2, collect"  # a tail that is then merged away
@@ -126,13 +75,13 @@ BROKEN = (
     Broken(
         2,
         "merges come before singles",
-        (_read_through(_singles_first),),
+        (read_through(singles_first),),
         _scene(writer="create a, append b | append c, append d, merge 2, collect, read", late="tail | append z"),
     ),
     Broken(
         2,
         "of two merges the wider one counts",
-        (_read_through(_narrowest),),
+        (read_through(narrowest),),
         _scene(page=2, writer="create a, append b, append c, append d, merge 2 4 | collect", reader="tail"),
     ),
     Broken(
@@ -282,7 +231,13 @@ BROKEN = (
     Broken(
         6,
         "a run that is known is no reason not to list the heads",
-        (Edit(Finder.generation, "generation, after, more =", "if log in self._runs: return self._runs[log][0]\ngeneration, after, more ="),),
+        (
+            Edit(
+                Finder.generation,
+                "generation, after, more =",
+                "if log in self._runs: return self._runs[log][0]\ngeneration, after, more =",
+            ),
+        ),
         _scene(ticks=(), writer="create a | delete", reader="read | read"),
     ),
     Broken(
@@ -299,15 +254,14 @@ BROKEN = (
                 },
             ),
         ),
-        _scene(
-            writer="create a, append b | append c, merge 9", merger="merge 9, tail, append d, merge 9, collect"
-        ),
+        _scene(writer="create a, append b | append c, merge 9", merger="merge 9, tail, append d, merge 9, collect"),
     ),
     Broken(
         7,
         "the sizes of merges are the root's, not each client's",
         (),
         _scene(writer="create a, append b, append c, append d | merge 2, collect", merger="merge 3"),
+        "No code is changed here: the merger has another size than the writer has.",
     ),
     Broken(
         8,
@@ -336,31 +290,31 @@ BROKEN = (
     Broken(
         8,
         "a writer whose listing is old lists again before it acknowledges",
-        (_fresh("append"),),
+        (fresh("append"),),
         _scene(late="create a, append b, append c | append z", writer="tail | append d, merge 2, collect"),
     ),
     Broken(
         8,
         "so does a writer who compares bytes",
-        (_fresh("fetch_fresh", "_holds"),),
+        (fresh("fetch_fresh", "_holds"),),
         _scene(faults=1, writer=BEFORE, late="tail | append z"),
     ),
     Broken(
         8,
         "so does a deleter",
-        (_fresh("delete"),),
+        (fresh("delete"),),
         _scene(writer=BEFORE, deleter="tail | delete at"),
     ),
     Broken(
         8,
         "so does a reader",
-        (_fresh("fetch_fresh", "_try"),),
+        (fresh("fetch_fresh", "_try"),),
         _scene(late="create a | append z", writer="tail, append b | merge 2, collect", reader="read"),
     ),
     Broken(
         8,
         "so does a copier",
-        (_fresh("copy"),),
+        (fresh("copy"),),
         _scene(
             late="create a, append b | append z",
             writer="tail, append c, append d | merge 2, collect",
@@ -370,7 +324,7 @@ BROKEN = (
     Broken(
         8,
         "so does whoever looks for the tail",
-        (_fresh("find"),),
+        (fresh("find"),),
         _scene(writer="create b, delete, collect", creator="create a", reader="tail"),
     ),
     Broken(
@@ -386,23 +340,39 @@ HARMLESS = (
         "an object behind the end means: list again",
         (Edit(_walk.walk, "beyond=last if last is not None and last.start > end else None", "beyond=None"),),
         _scene(page=2, writer="create a, append b, append c, append d | merge 2, collect", reader="read, tail"),
+        "A listing that shows a gap is too old to be believed in any case. The check finds objects that somebody "
+        "else removed, and says so instead of showing a shorter log.",
     ),
     Broken(
         8,
         "the seal goes last",
-        (Edit(_upkeep._spare, "2 if segment.seal else int(segment.start > 0)", "0 if segment.seal else 2 - int(segment.start > 0)"),),
+        (
+            Edit(
+                _upkeep._spare,
+                "2 if segment.seal else int(segment.start > 0)",
+                "0 if segment.seal else 2 - int(segment.start > 0)",
+            ),
+        ),
         _scene(faults=1, late="create a | append z", deleter="delete, collect"),
+        "Whoever meets what is left of a deleted log has an old listing, and lists the heads again before it "
+        "acknowledges anything. With the seal last, fewer late requests leave garbage.",
     ),
     Broken(
         8,
         "a listing is believed for half the grace period, not all of it",
         (Edit(Finder.is_fresh, "self.grace / 2", "self.grace"),),
-        _scene(ticks=(2, 1), late="create a, append b, append c | append z", writer="tail | append d, merge 2, collect"),
+        _scene(
+            ticks=(2, 1), late="create a, append b, append c | append z", writer="tail | append d, merge 2, collect"
+        ),
+        "The other half is the margin for the time that an upload takes and for the error of clocks, which the model "
+        "does not have.",
     ),
     Broken(
         1,
         "a creation that starts over takes a new run",
         (Edit(_layout.new_run, "{token}", "{token[0] * 16}"),),
         _scene(faults=1, ticks=(), creator="create a, append b, delete, create c", other="create d"),
+        "An exclusive create keeps two attempts of one client apart. But a client could not start over at all while "
+        "its first request is stuck; and that runs of two clients differ is needed, as shown above.",
     ),
 )

@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-from tests.object_storage.model import ALL_FAULTS, DOUBLED, LATE, RETRIED, Scenario
+from tests.object_storage.scene import ALL_FAULTS, DOUBLED, LATE, RETRIED, Scenario
 
-__all__ = ["FULL", "SCENARIOS"]
+__all__ = ["FULL", "LEAST", "SCENARIOS"]
 
 FULL = os.environ.get("STATESTORE_MODEL") == "full"
 """Whether clients may also be slow to look at the clock, and each scenario has one more fault: hours, not seconds."""
@@ -32,7 +32,7 @@ _BOUNDED = {
         late="create a | append z", other="tail, append b | merge 2, collect"
     ),
     "a late writer who goes on, and merges that are collected": _scene(
-        late="create a, append b, append c | append z, append y", other="tail | append d, merge 2, collect"
+        faults=0, late="create a, append b, append c | append z, append y", other="tail | append d, merge 2, collect"
     ),
     "a late writer of two bytes, a reader, and merges that are collected": _scene(
         late="create a | append zz", other="tail, append b | merge 2, collect", reader="read"
@@ -45,7 +45,10 @@ _BOUNDED = {
     ),
     "a slow merger, a late writer and a collector": _scene(
         faults=0,
-        late="create a | append z", other="tail, append b, append c, append d | merge 2 4, collect", merger="merge 2"
+        page=9,
+        late="create a | append z",
+        other="tail, append b, append c | merge 2, collect",
+        merger="merge 2",
     ),
     "a reader whose pages are collected as it reads": _scene(
         ticks=(1, 2), faults=0, writer="create a, append b, append c | append d, merge 2 4, collect", reader="read"
@@ -57,7 +60,7 @@ _BOUNDED = {
         ticks=(), writer="create a | append b", deleter="delete", other="tail, delete at"
     ),
     "a deleter, and merges that are collected": _scene(
-        deleter="create a, append b, append c, tail | delete at", writer="tail | append d, merge 2, collect"
+        faults=0, deleter="create a, append b, append c, tail | delete at", writer="tail | append d, merge 2, collect"
     ),
     "a deleter who creates again, and an old writer": _scene(
         faults=2, ticks=(), writer="create a | append b, append c", deleter="delete, create d, append e"
@@ -74,7 +77,9 @@ _BOUNDED = {
     "a creator, a deleter and another creator": _scene(
         faults=2, ticks=(), creator="create a, delete", other="create b"
     ),
-    "a slow creator, and a collector": _scene(creator="create a", other="create c, delete, collect"),
+    "a slow creator, and a collector": _scene(
+        faults=0, creator="create a, append b", other="create c, delete, collect"
+    ),
     "a slow creator, a collector, and whoever asks for the tail": _scene(
         faults=0, page=9, creator="create a", other="create b, delete, collect", reader="tail"
     ),
@@ -85,7 +90,7 @@ _BOUNDED = {
         late="create a, append b, append c | merge 2, collect", copier="copy y 3, y.read"
     ),
     "a copier, and a source that is deleted and collected": _scene(
-        writer="create a | append b, delete, collect", copier="copy y"
+        faults=0, writer="create a | append b, delete, collect", copier="copy y, y.read"
     ),
     "a copier, and a creator of the target who deletes it": _scene(
         ticks=(), writer="create a, append b |", copier="copy y, y.read", creator="y.create c, y.append d, y.delete"
@@ -96,3 +101,30 @@ SCENARIOS = {
     name: replace(scenario, slow=True, faults=scenario.faults + 1, kinds=ALL_FAULTS) if FULL else scenario
     for name, scenario in _BOUNDED.items()
 }
+
+LEAST = {
+    "two writers and two faults of any kind": 8_000,
+    "two writers who keep their proofs, and time": 8_000,
+    "a late writer, and merges that are collected": 2_000,
+    "a late writer who goes on, and merges that are collected": 8_000,
+    "a late writer of two bytes, a reader, and merges that are collected": 20_000,
+    "a writer, a merger and a reader": 20_000,
+    "two mergers and a reader": 8_000,
+    "a slow merger, a late writer and a collector": 6_000,
+    "a reader whose pages are collected as it reads": 40_000,
+    "a writer, a deleter and a reader": 30_000,
+    "two deleters and a writer": 12_000,
+    "a deleter, and merges that are collected": 4_000,
+    "a deleter who creates again, and an old writer": 25_000,
+    "an old writer, and a deleted log that is collected": 25_000,
+    "an old reader, and a deleted log that is collected": 12_000,
+    "two creators and a reader": 20_000,
+    "a creator, a deleter and another creator": 8_000,
+    "a slow creator, and a collector": 8_000,
+    "a slow creator, a collector, and whoever asks for the tail": 20_000,
+    "a copier, a writer and a deleter": 10_000,
+    "a copier, and merges that are collected": 30_000,
+    "a copier, and a source that is deleted and collected": 5_000,
+    "a copier, and a creator of the target who deletes it": 6_000,
+}
+"""How many states each scenario has at the least: an exploration that goes nowhere finds nothing."""

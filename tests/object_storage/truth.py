@@ -92,9 +92,7 @@ class Truth(NamedTuple):
 
     def sealed(self) -> bool:
         """Say whether a deletion has begun that anybody may complete, or may begin with a request on its way."""
-        return any(
-            run.seal is not None and self.live(log) == name for (log, name), run in self.runs.items()
-        )
+        return any(run.seal is not None and self.live(log) == name for (log, name), run in self.runs.items())
 
     def begun(self, client: int, begin: Begin) -> Truth:
         """Return the truth when a client's call has begun."""
@@ -114,9 +112,11 @@ class Truth(NamedTuple):
     def asked(self, objects: Mapping[str, Stored], client: int, key: str, raw: bytes) -> None:
         """Refuse the head of a copy that is not whole, whatever becomes of that request."""
         call = self.calls[client]
-        if call is not None and call.begin.kind == "copy" and key.startswith(f"heads/{call.begin.args[0]}!"):
-            if key not in objects and layout.parse_head(key)[1] % 2:
-                self.check_copied(call, _whole(objects, call.begin.args[0], layout.read_live(raw, key)))
+        if call is None or call.begin.kind != "copy" or key in objects or not key.startswith("heads/"):
+            return
+        log, generation = layout.parse_head(key)
+        if generation % 2:
+            self.check_copied(call, _whole(objects, log, layout.read_live(raw, key)))
 
     def created(self, objects: Mapping[str, Stored], key: str) -> Truth:
         """Return the truth when an object has been created."""
@@ -134,7 +134,9 @@ class Truth(NamedTuple):
                 self._within("a merge does not hold the bytes that it covers")
             self._check_nested(objects, log, run, segment)
         elif segment.start == size and known.seal is None:
-            known = known._replace(seal=layout.open_seal(raw, segment)) if segment.seal else self._longer(log, known, data)
+            known = (
+                known._replace(seal=layout.open_seal(raw, segment)) if segment.seal else self._longer(log, known, data)
+            )
             if known.seal in self.denied:
                 raise Violation("a deletion that was refused has begun")
             return self._replace(runs={**self.runs, (log, run): known})._checked(objects, log)
@@ -298,7 +300,7 @@ class Truth(NamedTuple):
             raise Violation("tail finds no log, though there was one all the time")
 
     def _check_copy(self, call: Call, end: End) -> None:
-        target, stop = call.begin.args
+        target, _ = call.begin.args
         if (target, end.result.run) not in call.seen:
             raise Violation("a copy was acknowledged that is not there")
         self.check_copied(call, self.runs[target, end.result.run].data[: end.result.size])
