@@ -1,6 +1,6 @@
 """The sessions of the S3 client library, without what makes opening and listing slow.
 
-A session reads megabytes of descriptions of all of Amazon's services, and spells each time stamp of a listing out with
+A session reads the descriptions of all of Amazon's services, and spells each time stamp of a listing out with
 a parser that knows every way to write a date. The first costs a store that is opened fifteen times as much as the
 rest, the second a listing three times as much.
 """
