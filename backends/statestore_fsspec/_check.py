@@ -72,6 +72,8 @@ def _check_segment(log: str, segment: Segment, walked: Sequence[Segment]) -> Ste
         data = layout.open_segment(raw, segment)
         if segment in walked or not walked or walked[-1].stop < segment.stop:
             return None
+        if not segment.merged and segment.modified > walked[0].modified:
+            return None  # a late request has put it where a collector had been: nobody will read it
         same = yield from fetch_segments(walked, segment.start, segment.stop)
     except Gone:
         return None

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from statestore.errors import StateStoreError, Unavailable
 from statestore.store import NEW, Tail
-from statestore_fsspec import _copying, _reading, _upkeep
+from statestore_fsspec import _check, _copying, _reading, _upkeep
 from statestore_fsspec._finding import Finder, Found
 from statestore_fsspec._layout import Entry, Segment
 from statestore_fsspec._steps import NOW, TOKEN, Page, Pause
@@ -92,6 +92,9 @@ class Client:
 
     def collect(self, log: str) -> Iterator[Any]:
         return self._call("collect", log, self._collect(log))
+
+    def verify(self, log: str) -> Iterator[Any]:
+        return self._call("verify", log, _check.check(self.finder, log))
 
     def _tail(self, log: str) -> Iterator[Any]:
         found = yield from self.finder.find(log)

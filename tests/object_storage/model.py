@@ -72,7 +72,7 @@ class Model:
         self._nodes = [
             Nodes(script(words), number, GRACE, joined=joined) for number, words in enumerate(scenario.scripts.values())
         ]
-        self._collectors = scenario.doers("collect", *(("delete",) if scenario.passing else ()))
+        self._collectors = scenario.doers("collect", "verify", *(("delete",) if scenario.passing else ()))
         self._turners = scenario.doers("create", "delete", "copy")
         self._times = [float(sum(scenario.ticks[:count])) for count in range(len(scenario.ticks) + 1)]
         self._storages: dict[Any, dict[str, Stored]] = {}

@@ -34,6 +34,9 @@ _BOUNDED = {
     "a late writer who goes on, and merges that are collected": _scene(
         faults=0, late="create a, append b, append c | append z, append y", other="tail | append d, merge 2, collect"
     ),
+    "a late writer, and a check of what its request left": _scene(
+        page=9, late="create a | append z", other="tail, append b | merge 2, collect, verify"
+    ),
     "a late writer of two bytes, a reader, and merges that are collected": _scene(
         late="create a | append zz", other="tail, append b | merge 2, collect", reader="read"
     ),
@@ -107,6 +110,7 @@ LEAST = {
     "two writers who keep their proofs, and time": 8_000,
     "a late writer, and merges that are collected": 2_000,
     "a late writer who goes on, and merges that are collected": 8_000,
+    "a late writer, and a check of what its request left": 4_000,
     "a late writer of two bytes, a reader, and merges that are collected": 20_000,
     "a writer, a merger and a reader": 20_000,
     "two mergers and a reader": 8_000,

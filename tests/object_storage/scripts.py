@@ -12,6 +12,7 @@ delete     delete the log; "delete at" only where it ends at the tail that is kn
 copy y     copy the log to y; "copy y 2" its first two bytes
 merge 2 4  merge the log in windows of two, then of four bytes
 collect    remove what no log needs any more
+verify     look for what is wrong with the log
 ========== =========================================================================================
 """
 
@@ -75,6 +76,8 @@ def _do(me: Client, log: str, verb: str, words: tuple[str, ...], tail: Any) -> I
         yield from me.copy(log, words[0], *map(int, words[1:]))
     elif verb == "merge":
         yield from me.merge(log, tuple(map(int, words)))
+    elif verb == "verify":
+        yield from me.verify(log)
     else:
         assert verb == "collect", verb
         yield from me.collect(log)

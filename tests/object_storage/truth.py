@@ -293,6 +293,10 @@ class Truth(NamedTuple):
         if not any(data[start:stop] == end.result for data in self._states(call, call.begin.log)):
             raise Violation(f"read returns {_quote(end.result)}, which the log never held while it was under way")
 
+    def _check_verify(self, call: Call, end: End) -> None:
+        if end.result:
+            raise Violation(f"verify finds something wrong with a log that is whole: {end.result[0].message}")
+
     def _check_tail(self, call: Call, end: End) -> None:
         if end.result is not None:
             self._check_tail_seen(call, end.result)
