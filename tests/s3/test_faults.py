@@ -1,7 +1,7 @@
 """What the network does to requests costs time and nothing else.
 
 STATESTORE_FAULTS=1000 in the environment lets so many storms rage, and tries every fault at every request of every
-call; otherwise 40 storms, and of calls that change little the most common faults.
+call; otherwise 20 storms, and of calls that change little the most common faults.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.s3.raw import Place, connection
 from tests.s3.storm import WRITERS, Storm
 from tests.servers import Rgw
 
-STORMS = int(os.environ.get("STATESTORE_FAULTS", "40"))
+STORMS = int(os.environ.get("STATESTORE_FAULTS", "20"))
 FULL = STORMS >= 1000
 BATCH = 10
 SETTINGS = Settings(windows=(64, 256))
