@@ -12,7 +12,7 @@ from tests.object_storage.scene import DOUBLED, LATE, LOST, RETRIED, Scenario
 __all__ = ["BROKEN", "HARMLESS"]
 
 
-BEFORE = "create a, append b, append c | append d, merge 2, collect"  # a tail that is then merged away
+BEFORE = "create ab, append c | append d, merge 2, collect"  # a tail that is then merged away
 STUCK = frozenset({LATE})
 
 
@@ -113,7 +113,7 @@ BROKEN = (
             ),
         ),
         Scenario(
-            {"writer": "create a, append b | tail, append d, merge 2, collect", "late": "tail | append c, append e"},
+            {"writer": "create ab | tail, append d, merge 2, collect", "late": "tail | append c, append e"},
             faults=1,
             kinds=frozenset({LOST}),
             ticks=(3,),
@@ -267,7 +267,7 @@ BROKEN = (
         8,
         "a collector waits for the grace period",
         (Edit(_upkeep.collect, "now - item.since > writer.finder.grace", "True"),),
-        _scene(ticks=(), late="create a, append b, append c | append z", writer="tail | append d, merge 2, collect"),
+        _scene(ticks=(), late="create ab, append c | append z", writer="tail | append d, merge 2, collect"),
     ),
     Broken(
         8,
@@ -291,7 +291,7 @@ BROKEN = (
         8,
         "a writer whose listing is old lists again before it acknowledges",
         (fresh("append"),),
-        _scene(late="create a, append b, append c | append z", writer="tail | append d, merge 2, collect"),
+        _scene(late="create ab, append c | append z", writer="tail | append d, merge 2, collect"),
     ),
     Broken(
         8,
@@ -316,7 +316,7 @@ BROKEN = (
         "so does a copier",
         (fresh("copy"),),
         _scene(
-            late="create a, append b | append z",
+            late="create ab | append z",
             writer="tail, append c, append d | merge 2, collect",
             copier="copy y 3",
         ),
@@ -362,7 +362,7 @@ HARMLESS = (
         "a listing is believed for half the grace period, not all of it",
         (Edit(Finder.is_fresh, "self.grace / 2", "self.grace"),),
         _scene(
-            ticks=(2, 1), late="create a, append b, append c | append z", writer="tail | append d, merge 2, collect"
+            ticks=(2, 1), late="create ab, append c | append z", writer="tail | append d, merge 2, collect"
         ),
         "The other half is the margin for the time that an upload takes and for the error of clocks, which the model "
         "does not have.",

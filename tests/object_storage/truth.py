@@ -253,8 +253,8 @@ class Truth(NamedTuple):
             return truth._replace(unsure=truth.unsure | {args[0]}) if kind == "append" else truth
         if kind != "append":
             return truth._denied(end.tokens)
-        if args[0] in truth.unsure and truth.live(log) != args[1].run:
-            # This call has had no effect, but one before may have, in the run that it named and that is no more.
+        if args[0] in truth.unsure and (isinstance(end.error, Unavailable) or truth.live(log) != args[1].run):
+            # This call has had no effect, but one before may have, or have had one in a run that is no more.
             return truth
         return truth._denied((args[0], *end.tokens))
 
