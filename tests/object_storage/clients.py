@@ -93,12 +93,26 @@ class Client:
     def collect(self, log: str) -> Iterator[Any]:
         return self._call("collect", log, self._collect(log))
 
+    def snapshot(self, log: str) -> Iterator[Any]:
+        return self._call("snapshot", log, self._snapshot(log))
+
     def verify(self, log: str) -> Iterator[Any]:
         return self._call("verify", log, _check.check(self.finder, log))
 
     def _tail(self, log: str) -> Iterator[Any]:
         found = yield from self.finder.find(log)
         return found.tail if found.walk is not None else None
+
+    def _snapshot(self, log: str) -> Iterator[Any]:
+        """Read twice what the log was at first."""
+        found = yield from self.finder.find(log)
+        if found.walk is None:
+            return None
+        end = found.walk.size
+        found, once = yield from _reading.reread(self.finder, log, found, 0, end)
+        _, again = yield from _reading.reread(self.finder, log, found, 0, end)
+        assert once == again, f"{once!r} has become {again!r}"
+        return once
 
     def _collect(self, log: str) -> Iterator[Any]:
         now = yield NOW

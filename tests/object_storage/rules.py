@@ -361,9 +361,7 @@ HARMLESS = (
         8,
         "a listing is believed for half the grace period, not all of it",
         (Edit(Finder.is_fresh, "self.grace / 2", "self.grace"),),
-        _scene(
-            ticks=(2, 1), late="create ab, append c | append z", writer="tail | append d, merge 2, collect"
-        ),
+        _scene(ticks=(2, 1), late="create ab, append c | append z", writer="tail | append d, merge 2, collect"),
         "The other half is the margin for the time that an upload takes and for the error of clocks, which the model "
         "does not have.",
     ),

@@ -40,6 +40,12 @@ _BOUNDED = {
     "a late writer of two bytes, a reader, and merges that are collected": _scene(
         late="create a | append zz", other="tail, append b | merge 2, collect", reader="read"
     ),
+    "a late writer, a snapshot, and merges that are collected": _scene(
+        faults=0, late="create a | append z", other="tail, append b | merge 2, collect", reader="snapshot"
+    ),
+    "a snapshot, and a deleted log that is collected": _scene(
+        faults=0, ticks=(1, 2), reader="create a, append b | snapshot", deleter="delete, create c, collect"
+    ),
     "a writer, a merger and a reader": _scene(
         ticks=(), writer="create a, append b | append c, append d", merger="merge 2 4", reader="read"
     ),
@@ -112,6 +118,8 @@ LEAST = {
     "a late writer who goes on, and merges that are collected": 8_000,
     "a late writer, and a check of what its request left": 4_000,
     "a late writer of two bytes, a reader, and merges that are collected": 20_000,
+    "a late writer, a snapshot, and merges that are collected": 4_000,
+    "a snapshot, and a deleted log that is collected": 4_000,
     "a writer, a merger and a reader": 20_000,
     "two mergers and a reader": 8_000,
     "a slow merger, a late writer and a collector": 6_000,

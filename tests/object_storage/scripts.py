@@ -8,6 +8,7 @@ create a   create the log from one byte
 tail       find the log's tail
 append b   append one byte at the tail that is known, or else found; repeat what may have had an effect
 read       read all of the log; "read 2" from offset 2 on
+snapshot   read twice what the log was at first
 delete     delete the log; "delete at" only where it ends at the tail that is known
 copy y     copy the log to y; "copy y 2" its first two bytes
 merge 2 4  merge the log in windows of two, then of four bytes
@@ -76,6 +77,8 @@ def _do(me: Client, log: str, verb: str, words: tuple[str, ...], tail: Any) -> I
         yield from me.copy(log, words[0], *map(int, words[1:]))
     elif verb == "merge":
         yield from me.merge(log, tuple(map(int, words)))
+    elif verb == "snapshot":
+        yield from me.snapshot(log)
     elif verb == "verify":
         yield from me.verify(log)
     else:

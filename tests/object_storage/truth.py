@@ -297,6 +297,13 @@ class Truth(NamedTuple):
         if end.result:
             raise Violation(f"verify finds something wrong with a log that is whole: {end.result[0].message}")
 
+    def _check_snapshot(self, call: Call, end: End) -> None:
+        if end.result is None:
+            return self._check_tail(call, end)
+        if end.result not in self._states(call, call.begin.log):
+            raise Violation(f"a snapshot holds {_quote(end.result)}, which the log never held meanwhile")
+        return None
+
     def _check_tail(self, call: Call, end: End) -> None:
         if end.result is not None:
             self._check_tail_seen(call, end.result)
