@@ -14,7 +14,7 @@ from tests.object_storage.scene import ALL_FAULTS, DOUBLED, LATE, RETRIED, Scena
 __all__ = ["FULL", "LEAST", "SCENARIOS"]
 
 FULL = os.environ.get("STATESTORE_MODEL") == "full"
-"""Whether clients may also be slow to look at the clock, and each scenario has one more fault, of any kind: a quarter of an hour."""
+"""Whether clients may also be slow to look at the clock, and each scenario has one more fault of any kind: minutes."""
 
 
 def _scene(*, faults: int = 1, ticks: tuple[int, ...] = (3,), page: int = 2, **scripts: str) -> Scenario:
