@@ -11,7 +11,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from multiprocessing import get_context
 from typing import Any
 
@@ -109,8 +109,8 @@ def test_a_long_log_before_and_after_it_is_compacted(spot: Place, tell: Tell) ->
     assert traffic.requests["get data"] <= count + merges
     tell(f"{size}: compact", traffic)
     segments = count - gone
-    small, large = Settings().windows
-    assert segments <= len(whole) // large + large // small + small // len(lines[0])
+    steps = [len(lines[0]), *Settings().windows, len(whole)]
+    assert segments <= sum(wide // narrow for narrow, wide in pairwise(steps))
     _measure(store, lines, whole, tell, f"{size}, compacted", segments=segments, listings=1)
 
     # What was merged away is kept for a grace period, which this root now has a short one of.

@@ -23,6 +23,7 @@ from statestore.errors import Closed, Conflict, Held, NotFound, Unavailable
 from statestore.store import NEW
 from statestore_local import LocalStore
 from statestore_memory import MemoryStore
+from tests.opened import opened
 
 
 class Interrupted(BaseException):
@@ -254,7 +255,7 @@ def test_a_store_that_a_handler_closes_lets_go_of_everything_once_the_call_in_ha
 
     other = LocalStore(tmp_path, sync="never", lock_timeout=1)
     append_somewhere(other)
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(opened(tmp_path))
     holds = [nullcontext()]
     stores = [new()]
     with handling(end):
@@ -265,7 +266,7 @@ def test_a_store_that_a_handler_closes_lets_go_of_everything_once_the_call_in_ha
             assert other.holder("a") is None
             assert not (tmp_path / ".a.hold").exists()
             if not raises:  # an exception may lose a descriptor that was opened that very moment
-                assert len(os.listdir("/proc/self/fd")) == before
+                assert len(opened(tmp_path)) == before
             stores[0] = new()
     stores[0].close()
 
@@ -443,7 +444,7 @@ def test_the_garbage_collector_does_not_wait_for_another_threads_append(
 def test_a_store_closed_amid_a_long_append_lets_go_when_that_is_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: bool
 ) -> None:
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(opened(tmp_path))
     store = LocalStore(tmp_path, sync="never", lock_timeout=0.02)
     append_somewhere(store)
     with store.hold("a") if held else nullcontext():
@@ -454,7 +455,7 @@ def test_a_store_closed_amid_a_long_append_lets_go_when_that_is_over(
                 store.append("a", b"12", at=NEW)
         finally:
             other.finish()
-        assert len(os.listdir("/proc/self/fd")) == before
+        assert len(opened(tmp_path)) == before
         again = LocalStore(tmp_path, sync="never", lock_timeout=1)
         assert again.tail("a").size == 4
         append_somewhere(again)

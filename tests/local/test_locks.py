@@ -22,6 +22,7 @@ import pytest
 from statestore.errors import Closed, Conflict, Held, NotFound, Unavailable
 from statestore.store import NEW, Holder, Tail
 from statestore_local import LocalStore
+from tests.opened import opened
 
 SPAWN = multiprocessing.get_context("spawn")
 
@@ -352,10 +353,10 @@ def test_a_hold_goes_over_to_the_file_that_another_program_put_there(root: Path)
     store, other = LocalStore(root, sync="always"), LocalStore(root)
     store.append("a", b"123", at=NEW)
     with store.hold("a"):
-        before = len(os.listdir("/proc/self/fd"))
+        before = len(opened(root))
         replace_by_a_copy(root / "a.state")
         store.append("a", b"4", at=store.tail("a"))
-        assert len(os.listdir("/proc/self/fd")) == before
+        assert len(opened(root)) == before
         with pytest.raises(Held):
             other.append("a", b"5", at=other.tail("a"))
         assert (root / "a.state").read_bytes() == b"1234"
@@ -432,15 +433,15 @@ def test_creations_of_one_log_by_many_have_one_winner(root: Path) -> None:
         assert stores[0].read(f"log{number}") == b"%d" % won.index(True)
 
 
-def test_more_logs_than_a_store_keeps_open_are_written_and_few_stay_open(store: LocalStore) -> None:
-    before = len(os.listdir("/proc/self/fd"))
+def test_more_logs_than_a_store_keeps_open_are_written_and_few_stay_open(root: Path, store: LocalStore) -> None:
+    before = len(opened(root))
     tails = {f"log{n}": store.append(f"log{n}", b"1", at=NEW) for n in range(200)}
-    assert len(os.listdir("/proc/self/fd")) - before <= 64
+    assert len(opened(root)) - before <= 64
     for log, tail in tails.items():
         store.append(log, b"2", at=tail)
     assert all(store.read(log) == b"12" for log in tails)
     store.close()
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(opened(root)) == before
 
 
 def test_threads_over_more_logs_than_a_store_keeps_open_disturb_no_one(store: LocalStore) -> None:

@@ -89,14 +89,14 @@ def test_an_append_that_was_never_done_is_not_said_to_be_uncertain():
 
 
 def test_an_append_that_found_its_place_taken_after_an_uncertain_try_is_not_said_to_be_uncertain():
-    plan = [Step(2, "timeout", "append", 0), *(Step(number, "error", "append") for number in (6, 7, 8))]
+    plan = [Step(2, "timeout", "append", 0), *(Step(number, "error", "append") for number in (7, 8, 9))]
     store = Faulty(MemoryStore(), plan=plan)
     log = RecordLog(store, "log")
     log.append("message", b"one", expect=1)
     RecordLog(store.inner, "log").append("message", b"another's")
     with pytest.raises(Unavailable) as caught:
         log.append("message", b"two")
-    assert store.trace[-1].number == 8
+    assert store.trace[-1].number == 9
     assert not caught.value.effect_unknown
 
 
