@@ -155,12 +155,48 @@ def test_an_interrupted_call_leaves_its_store_as_usable_as_before(
     close(store)
 
 
+@pytest.mark.parametrize("call", [copy, delete])
+def test_what_is_appended_after_an_interrupted_call_on_a_held_log_is_there(
+    tmp_path: Path, call: Callable[[LocalStore], None]
+) -> None:
+    store = LocalStore(tmp_path, sync="never", lock_timeout=1)
+    store._handles.trust = 3600.0  # as if all this took no time
+    append_somewhere(store)
+    with store.hold("a"):
+        for _ in interrupted_everywhere(lambda: call(store)):
+            before = store.read("a") if list(store.list(tails=True)) else b""
+            append_somewhere(store)
+            assert store.read("a") == before + b"12"
+    close(store)
+
+
+def test_a_hold_interrupted_on_its_way_to_another_file_goes_there_the_next_time(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path, sync="always", lock_timeout=1)
+    append_somewhere(store)
+    another = tmp_path / "another"
+    another.write_bytes(b"34")
+
+    def replace_and_append() -> None:
+        os.replace(another, tmp_path / "a.state")
+        append_somewhere(store)
+
+    with store.hold("a"):
+        for _ in interrupted_everywhere(replace_and_append):
+            append_somewhere(store)
+            assert store.read("a").endswith(b"12")
+            assert store.holder("a")
+            another.write_bytes(b"34")
+    close(store)
+    assert LocalStore(tmp_path).holder("a") is None
+
+
 def test_an_interrupted_hold_keeps_nobody_from_the_log_once_its_store_is_closed(tmp_path: Path) -> None:
     stores = [LocalStore(tmp_path, sync="never", lock_timeout=1)]
     other = LocalStore(tmp_path, sync="never", lock_timeout=1)
     for _ in interrupted_everywhere(lambda: hold(stores[0])):
         append_somewhere(stores[0])
         close(stores[0])
+        assert other.holder("a") is None
         append_somewhere(other)
         with other.hold("a"):
             append_somewhere(other)

@@ -155,16 +155,15 @@ class Handles:
         fd = self._descriptor(place, make=make)
         try:
             _locks.lock(fd, place, 0.0)
-            note = _locks.post(place, handle.holder or _locks.myself())
-        except OSError as error:
-            _forks.let_go(fd)
-            raise unavailable(error, "cannot note the hold", log=place.log, path=place.path) from error
-        except BaseException:
-            _forks.let_go(fd)
+            note, handle.note = handle.note, _locks.post(place, handle.holder or _locks.myself())
+            _locks.take_down(place, note)
+            handle.bind(fd)
+        except BaseException as error:
+            if handle.fd != fd:
+                _forks.let_go(fd)
+            if isinstance(error, OSError):
+                raise unavailable(error, "cannot note the hold", log=place.log, path=place.path) from error
             raise
-        _locks.take_down(place, handle.note)
-        handle.note = note
-        handle.bind(fd)
 
     def hold(self, handle: Handle, holder: Holder) -> None:
         """Hold the log of an entered handle from now on; a log that is not there is an empty file meanwhile.
@@ -261,6 +260,7 @@ class Handles:
         try:
             _locks.lock(fd, place, 0.0)
             fill(fd)
+            handle.trusted = 0.0
             os.rename(new, place.file, src_dir_fd=above, dst_dir_fd=above)
             handle.bind(fd)
         except BaseException:

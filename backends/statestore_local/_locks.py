@@ -143,19 +143,25 @@ def post(place: Place, holder: Holder) -> int:
     """
     text = json.dumps({"pid": holder.pid, "host": holder.host, "since": holder.since}).encode() + b"\n"
     name = place.beside(_NOTE)
-    with directory(place) as above:
-        while True:
-            fd = adopt(lambda: exclusive(name, above))
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                os.write(fd, text)
-                return fd
-            except BlockingIOError:
-                let_go(fd)  # somebody looks at the new note this very moment: they shall see another one
-            except BaseException:
-                let_go(fd)
-                unlink(name, above)
-                raise
+    fd = -1
+    try:
+        with directory(place) as above:
+            while True:
+                fd = adopt(lambda: exclusive(name, above))
+                try:
+                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    os.write(fd, text)
+                    return fd
+                except BlockingIOError:
+                    let_go(fd)  # somebody looks at the new note this very moment: they shall see another one
+                    fd = -1
+                except BaseException:
+                    unlink(name, above)
+                    raise
+    except BaseException:
+        if fd >= 0:
+            let_go(fd)
+        raise
 
 
 def take_down(place: Place, fd: int) -> None:
