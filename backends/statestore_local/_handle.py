@@ -72,19 +72,26 @@ class Handle:
             finally:
                 _forks.let_go(old)
 
+    def take_down(self) -> None:
+        """Remove the hold's note, if there is one. Where that is interrupted it can be done again."""
+        if self.note >= 0:
+            _locks.take_down(self.place, self.note)
+            note, self.note = self.note, -1
+            try:
+                _locks.unlock(note)
+            finally:
+                _forks.let_go(note)
+
     def drop(self) -> None:
-        """Let go of the file, and of the hold if there is one."""
-        fd, note = self.fd, self.note
+        """Let go of the file, and of the hold if there is one. Where that is interrupted it can be done again."""
+        self.take_down()
+        fd = self.fd
         self.forget()
-        try:
-            if note >= 0:
-                _locks.take_down(self.place, note)
-        finally:
-            if fd >= 0:
-                try:
-                    _locks.unlock(fd)
-                finally:
-                    _forks.let_go(fd)
+        if fd >= 0:
+            try:
+                _locks.unlock(fd)
+            finally:
+                _forks.let_go(fd)
 
     def is_at(self, status: os.stat_result) -> bool:
         """Say whether this is the status of the open file."""

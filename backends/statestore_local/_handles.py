@@ -155,8 +155,8 @@ class Handles:
         fd = self._descriptor(place, make=make)
         try:
             _locks.lock(fd, place, 0.0)
-            note, handle.note = handle.note, _locks.post(place, handle.holder or _locks.myself())
-            _locks.take_down(place, note)
+            handle.take_down()
+            handle.note = _locks.post(place, handle.holder or _locks.myself())
             handle.bind(fd)
         except BaseException as error:
             if handle.fd != fd:
@@ -227,8 +227,8 @@ class Handles:
                 _locks.unlock(handle.fd)
 
     def _release(self, handle: Handle) -> None:
-        note, handle.note, handle.holder = handle.note, -1, None
-        _locks.take_down(handle.place, note)
+        handle.take_down()
+        handle.holder = None
         self.tidy(handle)
 
     def tidy(self, handle: Handle) -> None:

@@ -19,7 +19,7 @@ from typing import Final
 from statestore.errors import Held, Unavailable
 from statestore.store import Holder
 from statestore_local._errors import unavailable
-from statestore_local._files import Place, directory, exclusive, open_directory, unlink
+from statestore_local._files import Place, directory, exclusive, unlink
 from statestore_local._forks import adopt, let_go
 
 __all__ = ["amid", "busy", "held", "lock", "look", "myself", "post", "take_down", "unlock"]
@@ -165,18 +165,12 @@ def post(place: Place, holder: Holder) -> int:
 
 
 def take_down(place: Place, fd: int) -> None:
-    """Remove the note, if it is still ours, and let go of it."""
+    """Remove the note, if it is still the one that this descriptor is open on."""
     name = place.beside(_NOTE)
     try:
-        above = open_directory(place.root, place.parts)
-        try:
+        with directory(place) as above:
             there, ours = os.stat(name, dir_fd=above, follow_symlinks=False), os.fstat(fd)
             if (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino):
                 os.unlink(name, dir_fd=above)
-        finally:
-            os.close(above)
     except (OSError, Unavailable):
         pass  # a note that nobody has locked means nothing
-    finally:
-        unlock(fd)
-        let_go(fd)
