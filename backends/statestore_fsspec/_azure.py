@@ -13,11 +13,10 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from statestore.errors import Unavailable
-from statestore_fsspec._drive import PAGE, Answer, Drive, bucket_and_prefix, guarded
+from statestore_fsspec._drive import PAGE, Answer, BucketDrive, bucket_and_prefix, guarded
 from statestore_fsspec._layout import Entry
 from statestore_fsspec._steps import Page
 from statestore_fsspec._store import FsspecStore
@@ -32,7 +31,7 @@ _MARKERS: Final = 1000  # ends of pages that are remembered
 _LARGEST_PAGE: Final = 5000
 _COPYING: Final = 0.05  # seconds between two looks at a copy that is not done at once
 
-_RIGHTS: Final = {"list": "List", "get": "Read", "put": "Write", "delete": "Delete"}
+_RIGHTS: Final = {"list": "List", "get": "Read", "put": "Write", "copy": "Read and Write", "delete": "Delete"}
 
 # https://learn.microsoft.com/rest/api/storageservices/blob-service-error-codes, and the common ones
 _ANSWERS: Final = {
@@ -98,15 +97,18 @@ def open_azure(url: str, options: AzureOptions) -> FsspecStore:
     return FsspecStore(guarded(connect), f"az://{root}", **options.root())
 
 
-class AzureDrive(Drive):
+class AzureDrive(BucketDrive):
     """A prefix of a container."""
+
+    kind = "container"
+    rights = _RIGHTS
+    answers = _ANSWERS
+    refusals = _REFUSALS
 
     def __init__(self, files: Any, root: str) -> None:
         super().__init__(files, root)
         # Azure's own library would send a request up to four times, and wait 15 seconds and more in between.
         files.service_client._config.retry_policy.total_retries = 0
-        self.container, _, prefix = self.root.partition("/")
-        self._prefix = prefix + "/" if prefix else ""
         self._limits = {name: files._timeout_kwargs[name] for name in ("connection_timeout", "read_timeout")}
         self._lock = threading.Lock()
         self._markers: OrderedDict[tuple[str, str], str] = OrderedDict()
@@ -117,8 +119,8 @@ class AzureDrive(Drive):
         result: Result = sync(self.files.loop, make)
         return result
 
-    def page(self, prefix: str, after: str) -> Page:
-        """Return the first keys that begin with `prefix` and come after `after`, in the storage's order."""
+    def listed(self, prefix: str, after: str) -> Page:
+        """Return a page, or raise what Azure's library raises."""
         with self._lock:
             marker = self._markers.get((prefix, after)) if after else None
         size = PAGE if marker or not after else _LARGEST_PAGE  # those before `after` are only skipped
@@ -136,25 +138,18 @@ class AzureDrive(Drive):
 
     def _list(self, prefix: str, marker: str | None, size: int) -> tuple[list[Entry], str | None]:
         """Return one page of the storage's, and the marker of the next one."""
-        skip = len(self._prefix)
 
         async def ask() -> tuple[list[Entry], str | None]:
-            async with self.files.service_client.get_container_client(self.container) as container:
+            async with self.files.service_client.get_container_client(self.bucket) as container:
                 pages = container.list_blobs(
-                    name_starts_with=self._prefix + prefix, results_per_page=size, **self._limits
+                    name_starts_with=self.name(prefix), results_per_page=size, **self._limits
                 ).by_page(marker)
                 async for page in pages:
-                    rows = [Entry(row.name[skip:], row.size, row.last_modified.timestamp()) async for row in page]
+                    rows = [Entry(self.key(row.name), row.size, row.last_modified.timestamp()) async for row in page]
                     return rows, pages.continuation_token or None
             return [], None
 
-        try:
-            return self._run(ask)
-        except Exception as error:
-            failure = self.judge(error, "list", prefix)
-            if isinstance(failure, Answer):
-                failure = Unavailable(f"the storage answered a listing with: {failure.value}", key=prefix)
-            raise failure from error
+        return self._run(ask)
 
     def copy(self, source: str, target: str) -> bool:
         """Copy an object on the storage; return whether it was there."""
@@ -162,8 +157,8 @@ class AzureDrive(Drive):
         async def status(begin: bool) -> str:
             client = self.files.service_client
             async with (
-                client.get_blob_client(self.container, self._prefix + source) as old,
-                client.get_blob_client(self.container, self._prefix + target) as new,
+                client.get_blob_client(self.bucket, self.name(source)) as old,
+                client.get_blob_client(self.bucket, self.name(target)) as new,
             ):
                 if begin:
                     return str((await new.start_copy_from_url(old.url, **self._limits))["copy_status"])
@@ -175,7 +170,7 @@ class AzureDrive(Drive):
                 time.sleep(_COPYING)
                 found = self._run(lambda: status(False))
         except Exception as error:
-            return self.judged(error, "put", target) is not Answer.MISSING
+            return self.judged(error, "copy", target) is not Answer.MISSING
         if found != "success":
             raise Unavailable("the storage gave a copy up", retry=True, key=target, status=found)
         return True
@@ -184,33 +179,16 @@ class AzureDrive(Drive):
         """Return what an exception of adlfs, or of Azure's library under it, means."""
         from azure.core import exceptions as of
 
-        facts: dict[str, Any] = {"container": self.container, "key": self._prefix + key}
         for said in (error, error.__cause__, error.__context__):
             if isinstance(said, of.HttpResponseError) and said.status_code is not None:
-                break
-        else:
-            if isinstance(error, FileExistsError):
-                return Answer.REFUSED
-            if isinstance(error, of.ClientAuthenticationError):
-                return Unavailable("no credentials are found, or they are not accepted: see the cause", **facts)
-            if isinstance(error, (ValueError, TypeError)):
-                return Unavailable("the request could not be made: see the cause", **facts)
-            return Unavailable("the storage does not answer: see the cause", retry=True, **facts)
-        code = getattr(said, "error_code", None) or said.status_code
-        code = str(getattr(code, "value", code))
-        if code in _ANSWERS:
-            return _ANSWERS[code]
-        for words, codes in _REFUSALS.items():
-            if code in codes:
-                needs = _RIGHTS[right] if "right" in words else None
-                return Unavailable(words, code=code, needs=needs, **facts)
-        status = int(said.status_code)
-        retry = status >= 500 or status in (408, 409, 425, 429)
-        return Unavailable("the storage failed: see the cause", retry=retry, code=code, **facts)
+                code = getattr(said, "error_code", None) or said.status_code
+                return self.verdict(str(getattr(code, "value", code)), int(said.status_code), right, key)
+        if isinstance(error, FileExistsError):
+            return Answer.REFUSED
+        if isinstance(error, of.ClientAuthenticationError):
+            return Unavailable("no credentials are found, or they are not accepted: see the cause", **self.facts(key))
+        return self.unsent(key) if isinstance(error, (ValueError, TypeError)) else self.unanswered(key)
 
-    def close(self) -> None:
-        """Let go of connections."""
-        from fsspec.asyn import sync
-
-        with suppress(Exception):
-            sync(self.files.loop, self.files.service_client.close, timeout=5)
+    def closing(self) -> Callable[[], Awaitable[Any]]:
+        """Return what closes the connections."""
+        return self.files.service_client.close  # type: ignore[no-any-return]

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import suppress
 from enum import Enum
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from statestore.errors import PluginError, StateStoreError, Unavailable
 from statestore_fsspec._steps import Outcome, Page
 
-__all__ = ["Answer", "Drive", "PAGE", "bucket_and_prefix", "guarded"]
+__all__ = ["Answer", "BucketDrive", "Drive", "PAGE", "bucket_and_prefix", "guarded"]
 
 PAGE: Final = 1000
 """The most keys on one page of a listing."""
+
+_LATER: Final = frozenset({0, 408, 409, 425, 429})  # statuses below 500 after which the same request may do; 0: none
+_CLOSING: Final = 5  # seconds that closing a connection may take
 
 
 class Answer(Enum):
@@ -53,7 +57,7 @@ class Drive(ABC):
 
         Args:
             error: the exception.
-            right: which right the request needs, as ``list``, ``get``, ``put`` or ``delete``.
+            right: which right the request needs, as ``list``, ``get``, ``put``, ``copy`` or ``delete``.
             key: the object that the request was about.
         """
 
@@ -78,7 +82,9 @@ class Drive(ABC):
             Unavailable: the storage refused the request; it had no effect.
         """
         try:
-            self.files.pipe_file(self.path(key), data, mode="create")
+            created = self.put(key, data)
+        except StateStoreError:
+            raise
         except Exception as error:
             answer = self.judge(error, "put", key)
             if answer is Answer.REFUSED:
@@ -86,7 +92,12 @@ class Drive(ABC):
             if isinstance(answer, Unavailable) and not answer.retry:
                 raise answer from error
             return Outcome.UNKNOWN, error
-        return Outcome.CREATED, None
+        return (Outcome.CREATED if created else Outcome.REFUSED), None
+
+    def put(self, key: str, data: bytes) -> bool:
+        """Create an object by one atomic act of the storage; return whether it is the one that is there now."""
+        self.files.pipe_file(self.path(key), data, mode="create")
+        return True
 
     def remove(self, key: str) -> None:
         """Remove an object; one that is not there does not count."""
@@ -105,6 +116,89 @@ class Drive(ABC):
     @abstractmethod
     def close(self) -> None:
         """Let go of connections."""
+
+
+class BucketDrive(Drive):
+    """A prefix of a bucket.
+
+    Args:
+        files: the file system, an instance that nobody else uses.
+        root: the bucket, and perhaps a prefix in it.
+
+    Attributes:
+        kind: what the storage calls a bucket.
+        rights: what it calls the rights.
+        answers: the error codes that are answers.
+        refusals: what the error codes mean by which it refuses a request for good.
+    """
+
+    kind: ClassVar[str] = "bucket"
+    rights: ClassVar[Mapping[str, str]]
+    answers: ClassVar[Mapping[str, Answer]]
+    refusals: ClassVar[Mapping[str, Collection[str]]]
+
+    def __init__(self, files: Any, root: str) -> None:
+        super().__init__(files, root)
+        self.bucket, _, prefix = self.root.partition("/")
+        self._prefix = prefix + "/" if prefix else ""
+
+    def name(self, key: str) -> str:
+        """Return the name of the object at a key, as the storage has it."""
+        return self._prefix + key
+
+    def key(self, name: str) -> str:
+        """Return the key of the object of that name."""
+        return name[len(self._prefix) :]
+
+    def page(self, prefix: str, after: str) -> Page:
+        """Return the first keys that begin with `prefix` and come after `after`, in the storage's order."""
+        try:
+            return self.listed(prefix, after)
+        except Exception as error:
+            failure = self.judge(error, "list", prefix)
+            if isinstance(failure, Answer):
+                failure = Unavailable(f"the storage answered a listing with: {failure.value}", **self.facts(prefix))
+            raise failure from error
+
+    @abstractmethod
+    def listed(self, prefix: str, after: str) -> Page:
+        """Return a page, or raise what the file system raises."""
+
+    def facts(self, key: str) -> dict[str, Any]:
+        """Return what an error about a key tells."""
+        return {self.kind: self.bucket, "key": self.name(key)}
+
+    def unanswered(self, key: str) -> Unavailable:
+        """Return the failure of a request to which no answer came."""
+        return Unavailable("the storage does not answer: see the cause", retry=True, **self.facts(key))
+
+    def unsent(self, key: str) -> Unavailable:
+        """Return the failure of a request that was never sent."""
+        return Unavailable("the request could not be made: see the cause", **self.facts(key))
+
+    def verdict(self, code: str, status: int, right: str, key: str, **more: Any) -> Answer | Unavailable:
+        """Return what an error code means, and the HTTP status where the code is none of those that are known."""
+        if code in self.answers:
+            return self.answers[code]
+        for words, codes in self.refusals.items():
+            if code in codes:
+                needs = self.rights[right] if "right" in words else None
+                return Unavailable(words, code=code, needs=needs, **more, **self.facts(key))
+        retry = status >= 500 or status in _LATER
+        return Unavailable("the storage failed: see the cause", retry=retry, code=code, **more, **self.facts(key))
+
+    @abstractmethod
+    def closing(self) -> Callable[[], Awaitable[Any]] | None:
+        """Return what closes the connections; None where there are none."""
+
+    def close(self) -> None:
+        """Let go of connections."""
+        from fsspec.asyn import sync
+
+        closing = self.closing()
+        if closing is not None:
+            with suppress(Exception):
+                sync(self.files.loop, closing, timeout=_CLOSING)
 
 
 def bucket_and_prefix(url: str) -> str:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import io
 import json
 import secrets
-from contextlib import suppress
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,9 +23,9 @@ from gcsfs.core import GCSFileSystem
 from gcsfs.retry import validate_response
 
 from statestore.errors import Unavailable
-from statestore_fsspec._drive import PAGE, Answer, Drive, bucket_and_prefix, guarded
+from statestore_fsspec._drive import PAGE, Answer, BucketDrive, bucket_and_prefix, guarded
 from statestore_fsspec._layout import Entry
-from statestore_fsspec._steps import Outcome, Page
+from statestore_fsspec._steps import Page
 from statestore_fsspec._store import FsspecStore
 
 if TYPE_CHECKING:
@@ -37,17 +37,17 @@ _RIGHTS: Final = {
     "list": "storage.objects.list",
     "get": "storage.objects.get",
     "put": "storage.objects.create",
+    "copy": "storage.objects.get and storage.objects.create",
     "delete": "storage.objects.delete",
 }
 _ZONAL: Final = "RAPID"  # the storage class of all objects in zonal buckets, and of no others
 
 # https://cloud.google.com/storage/docs/json_api/v1/status-codes
-_ANSWERS: Final = {404: Answer.MISSING, 412: Answer.REFUSED, 416: Answer.SHORT}
+_ANSWERS: Final = {"404": Answer.MISSING, "412": Answer.REFUSED, "416": Answer.SHORT}
 _REFUSALS: Final = {
-    400: "the storage does not take the request: see the cause",
-    401: "the credentials are not accepted: renew or correct them",
-    403: "the credentials lack a right",
-    405: "the storage does not take the request: see the cause",
+    "the storage does not take the request: see the cause": {"400", "405"},
+    "the credentials are not accepted: renew or correct them": {"401"},
+    "the credentials lack a right": {"403"},
 }
 # Reasons that stand for themselves, whatever the status is.
 _LATER: Final = frozenset({"rateLimitExceeded", "userRateLimitExceeded", "backendError"})
@@ -93,52 +93,44 @@ def open_gcs(url: str, options: GcsOptions) -> FsspecStore:
     return FsspecStore(guarded(connect), f"gs://{root}", **options.root())
 
 
-class GcsDrive(Drive):
+class GcsDrive(BucketDrive):
     """A prefix of a bucket."""
 
-    def __init__(self, files: Any, root: str) -> None:
-        super().__init__(files, root)
-        self.bucket, _, prefix = self.root.partition("/")
-        self._prefix = prefix + "/" if prefix else ""
+    rights = _RIGHTS
+    answers = _ANSWERS
+    refusals = _REFUSALS
 
-    def page(self, prefix: str, after: str) -> Page:
-        """Return the first keys that begin with `prefix` and come after `after`, in the storage's order."""
-        skip = len(self._prefix)
+    def listed(self, prefix: str, after: str) -> Page:
+        """Return a page, or raise what gcsfs raises."""
         ask = {
-            "prefix": self._prefix + prefix,
+            "prefix": self.name(prefix),
             "maxResults": PAGE,
             "fields": "items(name,size,timeCreated),nextPageToken",
         }
         if after:
-            ask["startOffset"] = self._prefix + after  # the first one, not the one before it
+            ask["startOffset"] = self.name(after)  # the first one, not the one before it
         while True:
-            try:
-                said = self.files.call("GET", "b/{}/o", self.bucket, json_out=True, **ask)
-            except Exception as error:
-                failure = self.judge(error, "list", prefix)
-                if isinstance(failure, Answer):
-                    failure = self._no_bucket(prefix)
-                raise failure from error
+            said = self.files.call("GET", "b/{}/o", self.bucket, json_out=True, **ask)
             entries = tuple(
-                Entry(row["name"][skip:], int(row["size"]), datetime.fromisoformat(row["timeCreated"]).timestamp())
+                Entry(self.key(row["name"]), int(row["size"]), datetime.fromisoformat(row["timeCreated"]).timestamp())
                 for row in said.get("items", ())
-                if row["name"][skip:] > after
+                if self.key(row["name"]) > after
             )
             token = said.get("nextPageToken")
             if entries or not token:
                 return Page(entries, bool(token))
             ask["pageToken"] = token
 
-    def create(self, key: str, data: bytes) -> tuple[Outcome, Exception | None]:
-        """Create an object, if there is none at that key; return what came of it, and the error where that is unknown.
+    def put(self, key: str, data: bytes) -> bool:
+        """Create an object by one insert; return True.
 
         Raises:
-            Unavailable: the storage refused the request, and it had no effect; or the bucket is a zonal one.
+            Unavailable: the bucket is a zonal one.
         """
         boundary = secrets.token_hex(16).encode()
         while boundary in data:
             boundary = secrets.token_hex(16).encode()
-        facts = json.dumps({"name": self._prefix + key}).encode()
+        facts = json.dumps({"name": self.name(key)}).encode()
         framed = b"".join(
             (
                 b"--%b\r\nContent-Type: application/json; charset=UTF-8\r\n\r\n%b\r\n" % (boundary, facts),
@@ -147,33 +139,22 @@ class GcsDrive(Drive):
                 b"\r\n--%b--\r\n" % boundary,
             )
         )
-        try:
-            said = self.files.call(
-                "POST",
-                f"{self.files._location}/upload/storage/v1/b/{{}}/o",
-                self.bucket,
-                uploadType="multipart",
-                ifGenerationMatch="0",
-                headers={"Content-Type": f'multipart/related; boundary="{boundary.decode()}"'},
-                data=io.BytesIO(framed),  # of large bytes as such the HTTP library warns
-                json_out=True,
-            )
-        except Exception as error:
-            answer = self.judge(error, "put", key)
-            if answer is Answer.REFUSED:
-                return Outcome.REFUSED, None
-            if answer is Answer.MISSING:
-                answer = self._no_bucket(key)
-            if isinstance(answer, Unavailable) and not answer.retry:
-                raise answer from error
-            return Outcome.UNKNOWN, error
+        said = self.files.call(
+            "POST",
+            f"{self.files._location}/upload/storage/v1/b/{{}}/o",
+            self.bucket,
+            uploadType="multipart",
+            ifGenerationMatch="0",
+            headers={"Content-Type": f'multipart/related; boundary="{boundary.decode()}"'},
+            data=io.BytesIO(framed),  # of large bytes as such the HTTP library warns
+            json_out=True,
+        )
         if said.get("storageClass") == _ZONAL:
             raise Unavailable(
                 "this bucket is a zonal one, where nothing has shown that objects are created exclusively: use another",
-                bucket=self.bucket,
-                key=self._prefix + key,
+                **self.facts(key),
             )
-        return Outcome.CREATED, None
+        return True
 
     def copy(self, source: str, target: str) -> bool:
         """Copy an object on the storage; return whether it was there."""
@@ -184,9 +165,9 @@ class GcsDrive(Drive):
                     "POST",
                     "b/{}/o/{}/rewriteTo/b/{}/o/{}",
                     self.bucket,
-                    self._prefix + source,
+                    self.name(source),
                     self.bucket,
-                    self._prefix + target,
+                    self.name(target),
                     headers={"Content-Type": "application/json"},
                     json_out=True,
                     **more,
@@ -195,46 +176,34 @@ class GcsDrive(Drive):
                     return True
                 more["rewriteToken"] = said["rewriteToken"]
         except Exception as error:
-            return self.judged(error, "put", target) is not Answer.MISSING
+            return self.judged(error, "copy", target) is not Answer.MISSING
 
     def judge(self, error: Exception, right: str, key: str) -> Answer | Unavailable:
         """Return what an exception of gcsfs, or of the libraries under it, means."""
         from google.auth.exceptions import GoogleAuthError, TransportError
 
-        facts: dict[str, Any] = {"bucket": self.bucket, "key": self._prefix + key}
         status, contents = getattr(error, "said", (0, b""))
         if not status:
             if isinstance(error, GoogleAuthError) and not isinstance(error, TransportError):
-                return Unavailable("no credentials are found, or they are not accepted: see the cause", **facts)
-            if isinstance(error, (TypeError, ValueError)) and not isinstance(error, json.JSONDecodeError):
-                return Unavailable("the request could not be made: see the cause", **facts)
-            return Unavailable("the storage does not answer: see the cause", retry=True, **facts)
-        if status == 404 and b"bucket" in contents and b"No such object" not in contents:
-            return self._no_bucket(key)
+                words = "no credentials are found, or they are not accepted: see the cause"
+                return Unavailable(words, **self.facts(key))
+            mine = isinstance(error, (TypeError, ValueError)) and not isinstance(error, json.JSONDecodeError)
+            return self.unsent(key) if mine else self.unanswered(key)
+        if status == 404 and (
+            right in ("list", "put") or (b"bucket" in contents and b"No such object" not in contents)
+        ):
+            return Unavailable("there is no such bucket: create it, or correct the URL", **self.facts(key))
         if status == 403 and right == "put" and b"storage.objects.delete" in contents:
             return Answer.REFUSED  # said of an object that is there, to whoever may create and not replace
-        if status in _ANSWERS:
-            return _ANSWERS[status]
         reason = _reason(contents)
-        if status in _REFUSALS and reason not in _LATER:
-            needs = _RIGHTS[right] if status == 403 else None
-            return Unavailable(_REFUSALS[status], status=status, reason=reason, needs=needs, **facts)
-        retry = status >= 500 or status in (408, 409, 429) or reason in _LATER
-        return Unavailable("the storage failed: see the cause", retry=retry, status=status, reason=reason, **facts)
+        if reason is not None and reason in _LATER:
+            return self.verdict(reason, 503, right, key, said=status)
+        return self.verdict(str(status), status, right, key, reason=reason)
 
-    def _no_bucket(self, key: str) -> Unavailable:
-        return Unavailable(
-            "there is no such bucket: create it, or correct the URL", bucket=self.bucket, key=self._prefix + key
-        )
-
-    def close(self) -> None:
-        """Let go of connections."""
-        from fsspec.asyn import sync
-
+    def closing(self) -> Callable[[], Awaitable[Any]] | None:
+        """Return what closes the connections; None where there are none."""
         session = self.files._session
-        if session is not None:
-            with suppress(Exception):
-                sync(self.files.loop, session.close, timeout=5)
+        return None if session is None else session.close
 
 
 def _reason(contents: bytes) -> str | None:

@@ -89,27 +89,20 @@ class OtherDrive(Drive):
             if key.startswith(prefix):
                 yield Entry(key, int(row["size"]), _time(row))
 
-    def create(self, key: str, data: bytes) -> tuple[Outcome, Exception | None]:
-        """Look whether there is such an object, and write it if there is none.
+    def put(self, key: str, data: bytes) -> bool:
+        """Look whether there is such an object, and write it if there is none; return whether it was written.
 
         Raises:
             NotSupported: this is not the single writer.
-            Unavailable: the file system refused the request.
         """
         self._check()
         path = self.path(key)
-        try:
-            with self._lock:
-                if self.files.exists(path):
-                    return Outcome.REFUSED, None
-                self.files.makedirs(path.rpartition("/")[0], exist_ok=True)
-                self.files.pipe_file(path, data)
-        except Exception as error:
-            answer = self.judge(error, "put", key)
-            if isinstance(answer, Unavailable) and not answer.retry:
-                raise answer from error
-            return Outcome.UNKNOWN, error
-        return Outcome.CREATED, None
+        with self._lock:
+            if self.files.exists(path):
+                return False
+            self.files.makedirs(path.rpartition("/")[0], exist_ok=True)
+            self.files.pipe_file(path, data)
+        return True
 
     def copy(self, source: str, target: str) -> bool:
         """Copy an object by way of the client; return whether it was there."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from statestore.errors import Unavailable
-from statestore_fsspec._drive import PAGE, Answer, Drive, bucket_and_prefix, guarded
+from statestore_fsspec._drive import PAGE, Answer, BucketDrive, bucket_and_prefix, guarded
 from statestore_fsspec._layout import Entry
 from statestore_fsspec._session import new_session
 from statestore_fsspec._steps import Page
@@ -17,7 +17,13 @@ if TYPE_CHECKING:
 
 __all__ = ["S3Drive", "open_s3", "s3_settings"]
 
-_RIGHTS: Final = {"list": "s3:ListBucket", "get": "s3:GetObject", "put": "s3:PutObject", "delete": "s3:DeleteObject"}
+_RIGHTS: Final = {
+    "list": "s3:ListBucket",
+    "get": "s3:GetObject",
+    "put": "s3:PutObject",
+    "copy": "s3:GetObject and s3:PutObject",
+    "delete": "s3:DeleteObject",
+}
 
 # https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html
 _ANSWERS: Final = {
@@ -108,33 +114,28 @@ def s3_settings(*, storage_options: dict[str, Any], timeout: float, parallel: in
     return {**settings, "config_kwargs": config, "max_concurrency": 1}
 
 
-class S3Drive(Drive):
+class S3Drive(BucketDrive):
     """A prefix of a bucket."""
+
+    rights = _RIGHTS
+    answers = _ANSWERS
+    refusals = _REFUSALS
 
     def __init__(self, files: Any, root: str) -> None:
         super().__init__(files, root)
         files.retries = 1  # s3fs would send a request up to five times
         if files.session is None:
             files.session = new_session(**files.kwargs)
-        self.bucket, _, prefix = self.root.partition("/")
-        self._prefix = prefix + "/" if prefix else ""
 
-    def page(self, prefix: str, after: str) -> Page:
-        """Return the first keys that begin with `prefix` and come after `after`, in the storage's order."""
-        start = {"StartAfter": self._prefix + after} if after else {}
-        try:
-            said = self.files.call_s3(
-                "list_objects_v2", Bucket=self.bucket, Prefix=self._prefix + prefix, MaxKeys=PAGE, **start
-            )
-        except Exception as error:
-            failure = self.judge(error, "list", prefix)
-            if isinstance(failure, Answer):
-                failure = Unavailable(f"the storage answered a listing with: {failure.value}", key=prefix)
-            raise failure from error
-        skip = len(self._prefix)
+    def listed(self, prefix: str, after: str) -> Page:
+        """Return a page, or raise what s3fs raises."""
+        start = {"StartAfter": self.name(after)} if after else {}
+        said = self.files.call_s3(
+            "list_objects_v2", Bucket=self.bucket, Prefix=self.name(prefix), MaxKeys=PAGE, **start
+        )
         return Page(
             tuple(
-                Entry(row["Key"][skip:], row["Size"], row["LastModified"].timestamp())
+                Entry(self.key(row["Key"]), row["Size"], row["LastModified"].timestamp())
                 for row in said.get("Contents", ())
             ),
             said["IsTruncated"],
@@ -146,39 +147,24 @@ class S3Drive(Drive):
             self.files.call_s3(
                 "copy_object",
                 Bucket=self.bucket,
-                Key=self._prefix + target,
-                CopySource={"Bucket": self.bucket, "Key": self._prefix + source},
+                Key=self.name(target),
+                CopySource={"Bucket": self.bucket, "Key": self.name(source)},
             )
         except Exception as error:
-            return self.judged(error, "put", target) is not Answer.MISSING
+            return self.judged(error, "copy", target) is not Answer.MISSING
         return True
 
     def judge(self, error: Exception, right: str, key: str) -> Answer | Unavailable:
         """Return what an exception of s3fs, or of the libraries under it, means."""
         if isinstance(error, FileExistsError):
             return Answer.REFUSED
-        facts: dict[str, Any] = {"bucket": self.bucket, "key": self._prefix + key}
         response = getattr(error.__cause__, "response", None) or getattr(error, "response", None)
         if not isinstance(response, dict):
-            if isinstance(error, _unsent()):
-                return Unavailable("the request could not be made: see the cause", **facts)
-            return Unavailable("the storage does not answer: see the cause", retry=True, **facts)
+            return self.unsent(key) if isinstance(error, _unsent()) else self.unanswered(key)
         code = str(response.get("Error", {}).get("Code"))
-        status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-        if code in _ANSWERS:
-            return _ANSWERS[code]
-        for words, codes in _REFUSALS.items():
-            if code in codes:
-                needs = _RIGHTS[right] if "right" in words else None
-                return Unavailable(words, code=code, needs=needs, **facts)
-        retry = status >= 500 or status in (0, 408, 409, 425, 429)
-        return Unavailable("the storage failed: see the cause", retry=retry, code=code, **facts)
+        return self.verdict(code, response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0), right, key)
 
-    def close(self) -> None:
-        """Let go of connections."""
-        from fsspec.asyn import sync
-
+    def closing(self) -> Callable[[], Awaitable[Any]] | None:
+        """Return what closes the connections; None where there are none."""
         client = getattr(self.files, "_s3", None)
-        if client is not None:
-            with suppress(Exception):
-                sync(self.files.loop, client.close, timeout=5)
+        return None if client is None else client.close

@@ -12,121 +12,32 @@ that hold nothing else: looking for one log costs the same however many there ar
 from __future__ import annotations
 
 import secrets
-import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import paramiko
-from fsspec.implementations.sftp import SFTPFileSystem
-from paramiko.message import Message
-from paramiko.sftp import CMD_EXTENDED, CMD_INIT, CMD_VERSION, CMD_WRITE, int64
 
 from statestore.errors import PluginError, Unavailable
 from statestore_fsspec._drive import Answer, Drive
 from statestore_fsspec._layout import Entry
 from statestore_fsspec._options import SftpOptions
+from statestore_fsspec._ssh import CHUNK, Client, Files, Stranger
 from statestore_fsspec._steps import Outcome, Page
 from statestore_fsspec._store import FsspecStore
 
 __all__ = ["SftpDrive", "open_sftp"]
 
 _PAGE: Final = 5000  # entries after which a page ends with the folder that it is in
-_CHUNK: Final = 32768  # bytes that every server takes, and gives, in one message
 _AHEAD: Final = 64  # messages that a large read asks for at once
 _NEW: Final = ".new"  # where temporary files lie: no key has such a name
 _STALE: Final = 86400  # seconds after which a temporary file was left by a crash
 _LINK: Final = "hardlink@openssh.com"
 _SYNC: Final = "fsync@openssh.com"
 _TRIES: Final = 4  # folders that are made, and removed again by others, before that is a failure
-
-
-class _Stranger(paramiko.SSHException):  # type: ignore[misc]
-    """A server whose key is not known."""
-
-
-class _Reject(paramiko.MissingHostKeyPolicy):  # type: ignore[misc]
-    def missing_host_key(self, client: Any, hostname: str, key: Any) -> None:
-        raise _Stranger(f"the key of {hostname} is not in the file of known hosts: {key.get_name()} {key.get_base64()}")
-
-
-class _Client(paramiko.SFTPClient):  # type: ignore[misc]
-    """An SFTP client that knows what its server offers beyond the protocol."""
-
-    offers: frozenset[str] = frozenset()
-
-    def _send_version(self) -> int:
-        hello = Message()
-        hello.add_int(3)
-        self._send_packet(CMD_INIT, hello)
-        kind, data = self._read_packet()
-        if kind != CMD_VERSION:
-            raise paramiko.SFTPError("the server does not greet as the protocol says")
-        told = Message(data)
-        version = int(told.get_int())
-        words = []
-        while len(told.get_remainder()) >= struct.calcsize(">I"):
-            words.append(told.get_text())
-        self.offers = frozenset(words[::2])
-        return version
-
-    def write(self, handle: bytes, data: bytes) -> None:
-        """Write all bytes of a file, each message without waiting for the answer to the one before."""
-        answers = _Answers(self)
-        for start in range(0, len(data), _CHUNK):
-            self._async_request(answers, CMD_WRITE, handle, int64(start), data[start : start + _CHUNK])
-        self._finish_responses(answers)
-
-    def extended(self, *words: Any) -> None:
-        """Send a request that is not of the protocol itself, and wait for the answer."""
-        self._request(CMD_EXTENDED, *words)
-
-
-class _Answers:
-    """The answers to messages that were sent ahead; paramiko's own file forgets errors among them.
-
-    The names are those by which paramiko calls.
-    """
-
-    def __init__(self, client: _Client) -> None:
-        self._client = client
-        self._failure: Exception | None = None
-
-    def _async_response(self, kind: int, message: Any, number: int) -> None:
-        try:
-            self._client._convert_status(message)
-        except Exception as error:
-            self._failure = self._failure or error
-
-    def _check_exception(self) -> None:
-        if self._failure is not None:
-            raise self._failure
-
-
-class _Files(SFTPFileSystem):  # type: ignore[misc]
-    """fsspec's file system, with time limits, and with the keys of servers looked up as ssh does."""
-
-    def _connect(self) -> None:
-        given = dict(self.ssh_kwargs)
-        known, timeout = given.pop("known_hosts"), given["timeout"]
-        self.client = paramiko.SSHClient()
-        if known == "any":
-            self.client.set_missing_host_key_policy(paramiko.AutoAddPolicy())
-        else:
-            self.client.set_missing_host_key_policy(_Reject())
-            with suppress(FileNotFoundError):
-                self.client.load_system_host_keys(str(Path(known).expanduser()))
-        try:
-            self.client.connect(self.host, **given)
-            self.ftp = _Client.from_transport(self.client.get_transport())
-            self.ftp.get_channel().settimeout(timeout)
-        except BaseException:
-            self.client.close()
-            raise
 
 
 def open_sftp(url: str, options: SftpOptions) -> FsspecStore:
@@ -147,7 +58,7 @@ def open_sftp(url: str, options: SftpOptions) -> FsspecStore:
     given.setdefault("allow_agent", options.look_for_keys)
 
     def dial() -> Any:
-        return _Files(parts.hostname, **given, skip_instance_cache=True)
+        return Files(parts.hostname, **given, skip_instance_cache=True)
 
     def connect() -> SftpDrive:
         return SftpDrive(dial, root, options.parallel)
@@ -179,7 +90,7 @@ class SftpDrive(Drive):
         return f"/{self.root}/{key.replace('!', '!/')}"
 
     @contextmanager
-    def _connection(self) -> Iterator[_Client]:
+    def _connection(self) -> Iterator[Client]:
         with self._slots:
             with self._lock:
                 files = self._idle.pop() if self._idle else None
@@ -215,7 +126,7 @@ class SftpDrive(Drive):
             more = False
         return Page(tuple(entries), more)
 
-    def _gather(self, ftp: _Client, folder: str, prefix: str, after: str, entries: list[Entry]) -> bool:
+    def _gather(self, ftp: Client, folder: str, prefix: str, after: str, entries: list[Entry]) -> bool:
         """Add what lies in a folder and below; return whether the page is full before the end."""
         try:
             rows = ftp.listdir_attr(f"/{self.root}/{folder.replace('!', '!/')}")
@@ -251,7 +162,7 @@ class SftpDrive(Drive):
                 length = (size if stop is None else min(stop, size)) - start
                 if length <= 0:
                     return b""
-                if length > _CHUNK:
+                if length > CHUNK:
                     return b"".join(file.readv([(start, length)], _AHEAD))
                 file.seek(start)
                 return bytes(file.read(length))
@@ -259,50 +170,40 @@ class SftpDrive(Drive):
             self.judged(error, "get", key)
             return None
 
-    def create(self, key: str, data: bytes) -> tuple[Outcome, Exception | None]:
-        """Create an object, if there is none at that key; return what came of it, and the error where that is unknown.
-
-        Raises:
-            Unavailable: the server refused the request; it had no effect.
-        """
-        try:
-            with self._connection() as ftp:
-                return (Outcome.CREATED if self._create(ftp, key, data) else Outcome.REFUSED), None
-        except Exception as error:
-            answer = self.judge(error, "put", key)
-            if isinstance(answer, Unavailable) and not answer.retry:
-                raise answer from error
-            return Outcome.UNKNOWN, error
-
-    def _create(self, ftp: _Client, key: str, data: bytes) -> bool:
-        """Create an object; return whether it is this one that is there now."""
+    def put(self, key: str, data: bytes) -> bool:
+        """Create an object by one link; return whether it is this one that is there now."""
         target = self.path(key)
         new = f"/{self.root}/{_NEW}/{secrets.token_hex(16)}"
-        try:
-            self._write(ftp, new, data)
-            for attempt in range(1, _TRIES + 1):
-                try:
-                    if _LINK in ftp.offers:
-                        ftp.extended(_LINK, new, target)
-                    else:
-                        ftp.rename(new, target)
-                except FileNotFoundError:
-                    if attempt == _TRIES:
-                        raise
-                    self._make_folders(ftp, target)
-                except OSError as error:
-                    # "Failure" is all that the protocol says; what is there is there for good.
-                    if not _is_answer(error) or not _is_there(ftp, target):
-                        raise
-                    return False
-                else:
-                    break
-            return True
-        finally:
-            with suppress(OSError, EOFError, paramiko.SSHException):
-                ftp.remove(new)
+        with self._connection() as ftp:
+            try:
+                self._write(ftp, new, data)
+                return self._link(ftp, new, target)
+            finally:
+                with suppress(OSError, EOFError, paramiko.SSHException):
+                    ftp.remove(new)
 
-    def _write(self, ftp: _Client, new: str, data: bytes) -> None:
+    def _link(self, ftp: Client, new: str, target: str) -> bool:
+        """Give a file a name that is free; return False where it is not."""
+        for attempt in range(1, _TRIES + 1):
+            try:
+                if _LINK in ftp.offers:
+                    ftp.extended(_LINK, new, target)
+                else:
+                    ftp.rename(new, target)
+            except FileNotFoundError:
+                if attempt == _TRIES:
+                    raise
+                self._make_folders(ftp, target)
+            except OSError as error:
+                # "Failure" is all that the protocol says; what is there is there for good.
+                if not _is_answer(error) or not _is_there(ftp, target):
+                    raise
+                return False
+            else:
+                break
+        return True
+
+    def _write(self, ftp: Client, new: str, data: bytes) -> None:
         """Write a temporary file, and have it synced, where the server can."""
         try:
             file = ftp.open(new, "wx")
@@ -320,7 +221,7 @@ class SftpDrive(Drive):
             self._swept = True
             self._sweep(ftp, written.st_mtime or 0)
 
-    def _sweep(self, ftp: _Client, now: float) -> None:
+    def _sweep(self, ftp: Client, now: float) -> None:
         """Remove temporary files that a crash has left, once; both times are the server's own."""
         with suppress(OSError):
             for row in ftp.listdir_attr(f"/{self.root}/{_NEW}"):
@@ -328,7 +229,7 @@ class SftpDrive(Drive):
                     with suppress(OSError):
                         ftp.remove(f"/{self.root}/{_NEW}/{row.filename}")
 
-    def _make_folders(self, ftp: _Client, path: str) -> None:
+    def _make_folders(self, ftp: Client, path: str) -> None:
         parts = path.split("/")[1:-1]
         for count in range(1, len(parts) + 1):
             folder = "/" + "/".join(parts[:count])
@@ -369,7 +270,7 @@ class SftpDrive(Drive):
             return Unavailable("the account lacks a right there", needs=right, **facts)
         if isinstance(error, paramiko.BadHostKeyException):
             return Unavailable("the server has another key than the file of known hosts says: see the cause", **facts)
-        if isinstance(error, _Stranger):
+        if isinstance(error, Stranger):
             return Unavailable(
                 "the server's key is not known: connect once with ssh, or name its file as known_hosts", **facts
             )
@@ -401,7 +302,7 @@ def _is_answer(error: OSError) -> bool:
     return isinstance(error, (FileNotFoundError, PermissionError)) or (type(error) is OSError and error.errno is None)
 
 
-def _is_there(ftp: _Client, path: str) -> bool:
+def _is_there(ftp: Client, path: str) -> bool:
     try:
         ftp.lstat(path)
     except FileNotFoundError:

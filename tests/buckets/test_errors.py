@@ -301,11 +301,11 @@ def test_sftp_what_a_crash_left_is_not_seen_and_goes_after_a_day(sftp: Sftp) -> 
 def test_sftp_a_server_without_hard_links_renames_and_replaces_nothing(
     sftp: Sftp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from statestore_fsspec import _sftp
+    from statestore_fsspec import _sftp, _ssh
 
     place = SftpPlace(sftp)
     asked = []
-    monkeypatch.setattr(_sftp._Client, "extended", lambda self, *words: asked.append(words))
+    monkeypatch.setattr(_ssh.Client, "extended", lambda self, *words: asked.append(words))
     monkeypatch.setattr(_sftp, "_LINK", "nobody offers this")
     monkeypatch.setattr(_sftp, "_SYNC", "nor this")
     drive = place.drive()
