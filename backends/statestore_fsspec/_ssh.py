@@ -22,6 +22,10 @@ class Stranger(paramiko.SSHException):  # type: ignore[misc]
     """A server whose key is not known."""
 
 
+class Lost(paramiko.SSHException):  # type: ignore[misc]
+    """A connection that failed while the client was about to log in."""
+
+
 class _Reject(paramiko.MissingHostKeyPolicy):  # type: ignore[misc]
     def missing_host_key(self, client: Any, hostname: str, key: Any) -> None:
         raise Stranger(f"the key of {hostname} is not in the file of known hosts: {key.get_name()} {key.get_base64()}")
@@ -97,6 +101,14 @@ class Files(SFTPFileSystem):  # type: ignore[misc]
             self.client.connect(self.host, **given)
             self.ftp = Client.from_transport(self.client.get_transport())
             self.ftp.get_channel().settimeout(timeout)
-        except BaseException:
+        except BaseException as error:
+            lost = isinstance(error, paramiko.AuthenticationException) and _unanswered(self.client, error)
             self.client.close()
+            if lost:
+                raise Lost("the connection failed before the server had said who may log in") from error
             raise
+
+
+def _unanswered(client: Any, error: Exception) -> bool:
+    """Say whether an error that paramiko calls one of authentication is none: nobody refused anything."""
+    return not client.get_transport().is_active() or "timeout" in str(error)
