@@ -103,8 +103,13 @@ def test_gcs(gcs: Gcs, tmp_path: Path) -> None:
 
 
 def test_azure(azure: Azure, tmp_path: Path) -> None:
-    shown = "DefaultEndpointsProtocol=https;AccountName=youraccount;AccountKey=your-key;EndpointSuffix=core.windows.net"
-    run(Guide("azure"), Stand({"my-container": azure.new_container(), shown: azure.connection_string}), tmp_path)
+    names = {
+        "my-container": azure.new_container(),
+        "AccountName=youraccount;AccountKey=your-key": f"AccountName={azure.account};AccountKey={azure.key}",
+        "Protocol=https;": "Protocol=http;",
+        "EndpointSuffix=core.windows.net": f"BlobEndpoint={azure.endpoint}/{azure.account}",
+    }
+    run(Guide("azure"), Stand(names), tmp_path)
 
 
 def test_sftp(sftp: Sftp, tmp_path: Path) -> None:
