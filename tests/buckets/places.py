@@ -16,7 +16,11 @@ from statestore.conformance import Harness
 from statestore_fsspec import Settings
 from statestore_fsspec._drive import Drive
 from statestore_fsspec._layout import SETTINGS
-from tests import servers
+from tests import dialects, servers
+from tests.faultproxy import FaultProxy
+from tests.proxy import Proxy
+from tests.storms.aim import AZURE, GCS, SFTP, Aim
+from tests.tcpproxy import TcpProxy
 
 
 class Place(ABC):
@@ -26,11 +30,18 @@ class Place(ABC):
         url: where it is.
         options: what opens it.
         secrets: what must never show.
+        aim: what can be done to requests there.
+        server: the storage's server.
     """
 
     url: str
     options: dict[str, Any]
     secrets: tuple[str, ...] = ()
+    aim: Aim
+    server: Any
+
+    def __init__(self, server: Any) -> None:
+        self.server = server
 
     def drive(self, **more: Any) -> Drive:
         """Return a new drive there."""
@@ -39,8 +50,16 @@ class Place(ABC):
         return drive
 
     @abstractmethod
-    def objects(self) -> dict[str, bytes]:
-        """Return what lies there, by key, as another client sees it."""
+    def objects(self, begin: str = "") -> dict[str, bytes]:
+        """Return what lies there under keys that begin so, by key, as another client sees it."""
+
+    @abstractmethod
+    def proxy(self) -> Proxy:
+        """Return a proxy to the storage, which speaks as that does."""
+
+    @abstractmethod
+    def through(self, proxy: Any) -> dict[str, Any]:
+        """Return the options by which a store goes through the proxy."""
 
     @abstractmethod
     def put(self, key: str, data: bytes) -> None:
@@ -64,14 +83,23 @@ class Place(ABC):
 class SftpPlace(Place):
     """A folder on OpenSSH's server; the tests look at it as the server does."""
 
+    aim = SFTP
+
     def __init__(self, server: servers.Sftp) -> None:
         name = uuid.uuid4().hex
-        self.folder, self.url, self.options = server.path(name), server.url(name), server.options()
+        self.server, self.folder = server, server.path(name)
+        self.url, self.options = server.url(name), server.options()
 
-    def objects(self) -> dict[str, bytes]:
+    def proxy(self) -> TcpProxy:
+        return TcpProxy(f"ssh://{self.server.host}:{self.server.port}")
+
+    def through(self, proxy: TcpProxy) -> dict[str, Any]:
+        return {"port": proxy.port, "known_hosts": "any"}
+
+    def objects(self, begin: str = "") -> dict[str, bytes]:
         files = (path for path in self.folder.rglob("*") if path.is_file())
         found = {str(path.relative_to(self.folder)).replace("!/", "!"): path.read_bytes() for path in files}
-        return {key: data for key, data in found.items() if not key.startswith(".")}
+        return {key: data for key, data in found.items() if key.startswith(begin) and key[0] != "."}
 
     def put(self, key: str, data: bytes) -> None:
         path = self.folder / key.replace("!", "!/")
@@ -82,14 +110,22 @@ class SftpPlace(Place):
 class AzurePlace(Place):
     """A prefix of a container."""
 
+    aim = AZURE
+
     def __init__(self, server: servers.Azure) -> None:
         self.server, self.container, self.prefix = server, _bucket(server, server.new_container), uuid.uuid4().hex
         self.url, self.options = f"az://{self.container}/{self.prefix}", server.options()
         self.secrets = (server.key,)
 
-    def objects(self) -> dict[str, bytes]:
+    def proxy(self) -> FaultProxy:
+        return FaultProxy(self.server.endpoint, dialect=dialects.AZURE)
+
+    def through(self, proxy: FaultProxy) -> dict[str, Any]:
+        return self.server.through(proxy).options()
+
+    def objects(self, begin: str = "") -> dict[str, bytes]:
         with self.server.client() as client, client.get_container_client(self.container) as container:
-            names = [str(row.name) for row in container.list_blobs(name_starts_with=f"{self.prefix}/")]
+            names = [str(row.name) for row in container.list_blobs(name_starts_with=f"{self.prefix}/{begin}")]
             return {name.partition("/")[2]: container.download_blob(name).readall() for name in names}
 
     def put(self, key: str, data: bytes) -> None:
@@ -100,12 +136,22 @@ class AzurePlace(Place):
 class GcsPlace(Place):
     """A prefix of a bucket."""
 
+    aim = GCS
+
     def __init__(self, server: servers.Gcs) -> None:
         self.server, self.bucket, self.prefix = server, _bucket(server, server.new_bucket), uuid.uuid4().hex
         self.url, self.options = f"gs://{self.bucket}/{self.prefix}", server.options()
 
-    def objects(self) -> dict[str, bytes]:
-        listed = json.loads(self.server.ask("GET", f"/storage/v1/b/{self.bucket}/o?prefix={self.prefix}/"))
+    def proxy(self) -> FaultProxy:
+        return FaultProxy(self.server.endpoint, dialect=dialects.GCS)
+
+    def through(self, proxy: FaultProxy) -> dict[str, Any]:
+        return self.server.through(proxy).options()
+
+    def objects(self, begin: str = "") -> dict[str, bytes]:
+        listed = json.loads(
+            self.server.ask("GET", f"/storage/v1/b/{self.bucket}/o?prefix={quote(f'{self.prefix}/{begin}')}")
+        )
         names = [row["name"] for row in listed.get("items", ())]
         path = f"/storage/v1/b/{self.bucket}/o/"
         return {

@@ -68,6 +68,10 @@ class Place:
         """Return what an object holds."""
         return bytes(self.client.get_object(Bucket=self.bucket, Key=f"{self.prefix}/{key}")["Body"].read())
 
+    def objects(self, begin: str = "") -> dict[str, bytes]:
+        """Return what lies under the keys that begin so."""
+        return {key: self.get(key) for key in self.keys(begin)}
+
     def put(self, key: str, data: bytes) -> None:
         """Make an object, or change it."""
         self.client.put_object(Bucket=self.bucket, Key=f"{self.prefix}/{key}", Body=data)

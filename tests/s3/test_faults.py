@@ -9,24 +9,24 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
 
-from statestore import NEW, Store, Tail
+from statestore import NEW, Store
 from statestore.errors import Conflict, NotFound, Unavailable
 from statestore_fsspec import FsspecStore, Settings
 from tests.faultproxy import Fault, FaultProxy
 from tests.s3.raw import Place, connection
-from tests.s3.storm import WRITERS, Storm
 from tests.servers import Rgw
+from tests.storms.aim import S3
+from tests.storms.calls import CALLS, CHANGES, collect, grown
+from tests.storms.storm import BATCH, CLIENTS, HASTY, SETTINGS, Storm, settings_of
+from tests.storms.sweep import sweep
 
 STORMS = int(os.environ.get("STATESTORE_FAULTS", "20"))
 FULL = STORMS >= 1000
-BATCH = 10
-SETTINGS = Settings(windows=(64, 256))
-HASTY = Settings(grace=1.0, windows=(64, 256))
 
 
 @pytest.fixture(scope="session")
@@ -43,7 +43,7 @@ def files(rgw: Rgw) -> Any:
 @pytest.fixture(scope="session")
 def harmed(rgw: Rgw, proxy: FaultProxy) -> list[Any]:
     """Several connections through the proxy, which wait for an answer for a second."""
-    return [connection(rgw.through(proxy), timeout=1.0) for _ in range(WRITERS + 4)]
+    return [connection(rgw.through(proxy), timeout=1.0) for _ in range(CLIENTS)]
 
 
 def stores(spot: Place, settings: Settings, harmed: list[Any]) -> list[Store]:
@@ -67,154 +67,34 @@ def spot(rgw: Rgw, place: str, proxy: FaultProxy) -> Place:
 # ---- one fault at a time, at each request of each call ----
 
 
-def _grown(store: Store, log: str) -> Tail:
-    return store.append(log, b"second.", at=store.append(log, b"first.", at=NEW))
-
-
-def _windows(store: Store, log: str) -> Tail:
-    tail = NEW
-    for _ in range(4):
-        tail = store.append(log, b"%032d" % 1, at=tail)
-    return tail
-
-
-def _collect(store: Store, log: str) -> list[str]:
-    assert store.maintenance is not None
-    return sorted(one.object for one in store.maintenance.collect(log, dry_run=False))
-
-
-def _compact(store: Store, log: str) -> int:
-    assert store.maintenance is not None
-    return store.maintenance.compact(log)
-
-
-@dataclass(frozen=True)
-class Call:
-    """A call: what is there before it, and what it must return and leave, whatever happens to one request of it.
-
-    Attributes:
-        before: makes what the call begins with, and is done by the same store where the call is `warm`.
-        call: is given the store, the log and what `before` returned; returns what is compared.
-        result: what it must return.
-        holds: what the log must hold afterwards; None where it must be gone.
-        warm: whether the store that calls has made the log, and so knows its tail.
-    """
-
-    before: Callable[[Store, str], Tail]
-    call: Callable[[Store, str, Tail], Any]
-    result: Any
-    holds: bytes | None
-    warm: bool = False
-
-
-CALLS = {
-    "create": Call(
-        lambda store, log: NEW, lambda store, log, at: store.append(log, b"first.", at=at).size, 6, b"first."
-    ),
-    "append": Call(
-        _grown, lambda store, log, at: store.append(log, b"third.", at=at).size, 19, b"first.second.third.", warm=True
-    ),
-    "append to a log that others made": Call(
-        _grown, lambda store, log, at: store.append(log, b"third.", at=at).size, 19, b"first.second.third."
-    ),
-    "append what is there already": Call(
-        _grown,
-        lambda store, log, at: store.append(log, b"second.", at=Tail(6, at.run)).size,
-        13,
-        b"first.second.",
-    ),
-    "read": Call(_grown, lambda store, log, at: store.read(log), b"first.second.", b"first.second."),
-    "stream": Call(_grown, lambda store, log, at: b"".join(store.stream(log, 3, 9)), b"st.sec", b"first.second."),
-    "list": Call(
-        _grown,
-        lambda store, log, at: [info.tail == at for info in store.list(log, tails=True)],
-        [True],
-        b"first.second.",
-    ),
-    "copy": Call(
-        _grown,
-        lambda store, log, at: (store.copy(log, log + "-2").size, store.read(log + "-2")),
-        (13, b"first.second."),
-        b"first.second.",
-    ),
-    "copy one segment": Call(
-        lambda store, log: store.append(log, b"first.", at=NEW),
-        lambda store, log, at: (store.copy(log, log + "-2").size, store.read(log + "-2")),
-        (6, b"first."),
-        b"first.",
-    ),
-    "delete": Call(_grown, lambda store, log, at: store.delete(log, at=at), None, None),
-    "compact": Call(_windows, lambda store, log, at: _compact(store, log) > 0, True, b"%032d" % 1 * 4),
-}
-
-SUDDEN = [
-    Fault.RESET,
-    Fault.REPLY_LOST,
-    Fault.SLOW_DOWN,
-    Fault.CONFLICT,
-    Fault.ERROR_BEFORE,
-    Fault.ERROR_AFTER,
-    Fault.TRUNCATED,
-    Fault.DOUBLED,
-    Fault.DOUBLED_SECOND,
-    Fault.LATE,
-]
-
-OFTEN = [Fault.REPLY_LOST, Fault.SLOW_DOWN, Fault.TRUNCATED]
-CHANGES = ["create", "append", "append to a log that others made", "delete"]
-
-
-def sweep(spot: Place, proxy: FaultProxy, files: Any, harmed: Any, fault: Fault, name: str, method: str = "") -> int:
-    """Do a call again and again, each time with a fault at another one of its requests; return how often."""
-    call = CALLS[name]
-    plain, nth = quick(spot, files), 0
-    while True:
-        nth += 1
-        log = f"log-{nth}"
-        store = quick(spot, harmed)
-        at = call.before(store if call.warm else plain, log)
-        proxy.begin(nth)
-        proxy.inject(fault, nth=nth, method=method, target="")
-        assert call.call(store, log, at) == call.result, f"request {nth}"
-        struck = [request for request in proxy.requests if request.fault]
-        proxy.heal()
-        proxy.release()
-        if call.holds is None:
-            assert [info.name for info in plain.list(log)] == [], f"request {nth}"
-        else:
-            assert plain.read(log) == call.holds, f"request {nth}"
-        if any(request.method == "PUT" for request in struck):
-            assert list(plain.maintenance.check(log)) == [], f"request {nth}"
-        if not struck:
-            return nth - 1
-
-
 @pytest.mark.parametrize(
     ("fault", "name"),
     [
         pytest.param(fault, name, id=f"{fault.name}-{name}")
         for name in CALLS
-        for fault in (SUDDEN if FULL or name in CHANGES else OFTEN)
+        for fault in (S3.sudden if FULL or name in CHANGES else S3.often)
     ],
 )
 def test_one_fault_at_any_request_changes_nothing_that_a_caller_sees(spot, proxy, files, harmed, fault, name):
-    assert sweep(spot, proxy, files, harmed[0], fault, name) >= 2 - CALLS[name].warm
+    plain, stricken = partial(quick, spot, files), partial(quick, spot, harmed[0])
+    assert sweep(S3, proxy, plain, stricken, fault, name) >= 2 - CALLS[name].warm
 
 
 @pytest.mark.parametrize("name", ["create", "append", "delete", "copy"])
-@pytest.mark.parametrize("fault", [Fault.HANG_BEFORE, Fault.HANG_AFTER], ids=lambda fault: fault.name)
+@pytest.mark.parametrize("fault", S3.slow, ids=lambda fault: fault.name)
 def test_one_write_that_is_never_answered_changes_nothing_that_a_caller_sees(spot, proxy, files, harmed, fault, name):
-    assert sweep(spot, proxy, files, harmed[0], fault, name, "PUT") >= 1
+    plain, stricken = partial(quick, spot, files), partial(quick, spot, harmed[0])
+    assert sweep(S3, proxy, plain, stricken, fault, name, method="PUT") >= 1
 
 
 def test_a_read_that_is_never_answered_is_sent_again(spot, proxy, files, harmed):
-    _grown(quick(spot, files), "a")
+    grown(quick(spot, files), "a")
     proxy.inject(Fault.HANG_BEFORE, method="GET", target="/data/")
     assert quick(spot, harmed[0]).read("a") == b"first.second."
 
 
 def test_a_writer_that_is_told_to_slow_down_again_and_again_goes_on(spot, proxy, files, harmed):
-    tail = _grown(quick(spot, files), "a")
+    tail = grown(quick(spot, files), "a")
     proxy.inject(Fault.SLOW_DOWN, times=12, probability=0.7)
     assert quick(spot, harmed[0]).append("a", b"third.", at=tail).size == 19
     assert quick(spot, files).read("a") == b"first.second.third."
@@ -228,7 +108,7 @@ def test_a_writer_that_is_told_to_slow_down_again_and_again_goes_on(spot, proxy,
 )
 def test_an_append_that_is_never_answered_leaves_its_outcome_open(spot, proxy, files, harmed, fault):
     store = quick(spot, harmed[0])
-    tail = _grown(store, "a")
+    tail = grown(store, "a")
     proxy.inject(fault, method="PUT", times=None)
     with pytest.raises(Unavailable) as caught:
         store.append("a", b"third.", at=tail)
@@ -241,7 +121,7 @@ def test_an_append_that_is_never_answered_leaves_its_outcome_open(spot, proxy, f
 
 
 def test_an_append_that_never_went_out_has_had_no_effect(spot, proxy, files, harmed):
-    tail = _grown(quick(spot, files), "a")
+    tail = grown(quick(spot, files), "a")
     store = quick(spot, harmed[0])
     proxy.inject(Fault.SLOW_DOWN, method="GET", times=None)
     with pytest.raises(Unavailable) as caught:
@@ -252,7 +132,7 @@ def test_an_append_that_never_went_out_has_had_no_effect(spot, proxy, files, har
 
 def test_a_connection_that_is_refused_after_a_write_leaves_its_outcome_open(rgw, spot, files):
     """The HTTP library sends a request again by itself when its old connection ends, and may find nobody there."""
-    tail = _grown(quick(spot, files), "a")
+    tail = grown(quick(spot, files), "a")
     with FaultProxy(rgw.endpoint) as gone:
         store = spot.quick(connection(rgw.through(gone), timeout=1.0), tries=2, backoff=0.0)
         tail = store.append("a", b"third.", at=store.tail("a"))
@@ -263,7 +143,7 @@ def test_a_connection_that_is_refused_after_a_write_leaves_its_outcome_open(rgw,
 
 def test_other_bytes_at_the_place_are_a_conflict_and_the_same_bytes_are_success(spot, proxy, files, harmed):
     store, other = quick(spot, harmed[0]), quick(spot, files)
-    tail = _grown(store, "a")
+    tail = grown(store, "a")
     behind = other.append("a", b"third.", at=other.tail("a"))
     proxy.clear()
     with pytest.raises(Conflict) as caught:
@@ -298,7 +178,7 @@ def pool() -> Iterator[ThreadPoolExecutor]:
 
 
 def test_a_late_append_does_not_reach_a_place_that_is_taken(spot, proxy, files, patient, pool):
-    tail, other = _grown(patient, "a"), quick(spot, files)
+    tail, other = grown(patient, "a"), quick(spot, files)
     late = stalled(proxy, pool, "/data/", lambda: patient.append("a", b"late.", at=tail))
     behind = other.append("a", b"third.", at=other.tail("a"))
     assert [request.answers for request in proxy.release()] == [[412]]
@@ -310,7 +190,7 @@ def test_a_late_append_does_not_reach_a_place_that_is_taken(spot, proxy, files, 
 
 def test_a_late_append_whose_writer_has_gone_is_there_once_or_not_at_all(spot, proxy, files, harmed):
     store, other = quick(spot, harmed[0]), quick(spot, files)
-    tail = _grown(store, "a")
+    tail = grown(store, "a")
     proxy.inject(Fault.LATE, method="PUT", times=None)
     with pytest.raises(Unavailable):
         store.append("a", b"late.", at=tail)
@@ -323,7 +203,7 @@ def test_a_late_append_whose_writer_has_gone_is_there_once_or_not_at_all(spot, p
 
 @pytest.mark.parametrize("again", [False, True], ids=["deleted", "deleted and made again"])
 def test_a_late_append_does_not_reach_another_log_of_that_name(spot, proxy, files, patient, pool, again):
-    tail, other = _grown(patient, "a"), quick(spot, files)
+    tail, other = grown(patient, "a"), quick(spot, files)
     late = stalled(proxy, pool, "/data/", lambda: patient.append("a", b"late.", at=tail))
     other.delete("a")
     if again:
@@ -340,7 +220,7 @@ def test_a_late_append_does_not_reach_another_log_of_that_name(spot, proxy, file
 def test_a_late_append_into_a_run_that_went_on_and_was_deleted_leaves_its_outcome_open(
     spot, proxy, files, patient, pool
 ):
-    tail, other = _grown(patient, "a"), quick(spot, files)
+    tail, other = grown(patient, "a"), quick(spot, files)
     late = stalled(proxy, pool, "/data/", lambda: patient.append("a", b"late.", at=tail))
     other.append("a", b"third.", at=other.tail("a"))
     other.delete("a")
@@ -355,11 +235,11 @@ def test_a_late_append_into_a_run_that_was_collected_is_not_believed(rgw, place,
     spot.put("statestore.json", HASTY.spell())
     proxy.begin(0)
     store, other = quick(spot, connection(rgw.through(proxy), timeout=60.0)), quick(spot, files)
-    tail = _grown(store, "a")
+    tail = grown(store, "a")
     late = stalled(proxy, pool, "/data/", lambda: store.append("a", b"late.", at=tail))
     other.delete("a")
     while spot.keys("data/"):
-        _collect(other, "a")
+        collect(other, "a")
     assert [request.answers for request in proxy.release()] == [[200]]
     with pytest.raises(NotFound):
         late.result(60)
@@ -381,7 +261,7 @@ def test_a_late_creation_finds_the_log_of_whoever_was_faster(spot, proxy, files,
 
 
 def test_a_late_deletion_spares_what_was_appended_meanwhile(spot, proxy, files, patient, pool):
-    tail, other = _grown(patient, "a"), quick(spot, files)
+    tail, other = grown(patient, "a"), quick(spot, files)
     late = stalled(proxy, pool, "/data/", lambda: patient.delete("a", at=tail))
     other.append("a", b"third.", at=other.tail("a"))
     proxy.release()
@@ -391,7 +271,7 @@ def test_a_late_deletion_spares_what_was_appended_meanwhile(spot, proxy, files, 
 
 
 def test_a_late_deletion_does_not_reach_another_log_of_that_name(spot, proxy, files, patient, pool):
-    tail, other = _grown(patient, "a"), quick(spot, files)
+    tail, other = grown(patient, "a"), quick(spot, files)
     late = stalled(proxy, pool, "/heads/", lambda: patient.delete("a", at=tail))
     with pytest.raises(NotFound):
         other.append("a", b"third.", at=tail)
@@ -409,16 +289,5 @@ def test_four_writers_in_a_storm_lose_nothing_that_was_acknowledged(rgw, place, 
     spots = {settings: Place(rgw, f"{place}/{settings.grace:.0f}") for settings in (SETTINGS, HASTY)}
     clients = {settings: stores(spots[settings], settings, harmed) for settings in spots}
     for seed in range(batch, min(batch + BATCH, STORMS)):
-        kind = seed % BATCH
-        settings = HASTY if kind == 9 else SETTINGS
-        storm = Storm(
-            seed,
-            spots[settings],
-            proxy,
-            clients[settings],
-            spots[settings].quick(files),
-            deletes=4 if kind in (2, 5, 8) or seed % 20 == 19 else 0,
-            compacts=kind in (4, 5, 6),
-            collects=settings is HASTY,
-        )
-        storm.rage()
+        settings = settings_of(seed)
+        Storm(seed, spots[settings], S3, proxy, clients[settings], spots[settings].quick(files)).rage()

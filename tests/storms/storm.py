@@ -10,18 +10,35 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Protocol
 
 from statestore import NEW, Store, Tail
 from statestore.errors import Conflict, NotFound, Unavailable
+from statestore_fsspec import Settings
 from statestore_fsspec import _layout as layout
-from tests.faultproxy import Fault, FaultProxy
-from tests.s3.raw import Place
+from tests.proxy import Fault, Proxy
+from tests.storms.aim import Aim
 
+BATCH = 10  # seeds in which each kind of storm comes once
+SETTINGS = Settings(windows=(64, 256))
+HASTY = Settings(grace=1.0, windows=(64, 256))
 WRITERS = 4
+CLIENTS = WRITERS + 4
 APPENDS = 4
 _PATIENCE = 200
-_QUICK = [fault for fault in Fault if fault not in (Fault.HANG_BEFORE, Fault.HANG_AFTER, Fault.DELAYED)]
-_QUICK.remove(Fault.UNCONDITIONAL)  # no fault of a network, but a lie
+_STUBBORN = (Fault.LATE, Fault.RESET, Fault.REPLY_LOST, Fault.SLOW_DOWN, Fault.ERROR_AFTER)
+
+
+def settings_of(seed: int) -> Settings:
+    """Return the settings of the root in which the storm of this seed rages."""
+    return HASTY if seed % BATCH == 9 else SETTINGS
+
+
+class Place(Protocol):
+    """Where the log of a storm is, seen without proxy and store."""
+
+    def objects(self, begin: str = "") -> dict[str, bytes]:
+        """Return what lies there under keys that begin so."""
 
 
 @dataclass
@@ -43,26 +60,27 @@ class Storm:
     Attributes:
         seed: all luck hangs on it, but for what the threads' race adds.
         place: where the log is, seen without the proxy.
+        aim: what can be done to requests there.
         proxy: what stands between the clients and the server.
         stores: one for each writer, and one each for reader, deleter, compactor and collector.
-        deletes: how often somebody deletes the log.
-        compacts: whether somebody merges all the while.
-        collects: whether somebody collects, from when on there is something to collect.
+        plain: a store that goes past the proxy.
     """
 
     seed: int
     place: Place
-    proxy: FaultProxy
+    aim: Aim
+    proxy: Proxy
     stores: list[Store]
     plain: Store
-    deletes: int = 0
-    compacts: bool = False
-    collects: bool = False
     said: Said = field(default_factory=Said)
 
     def __post_init__(self) -> None:
         self.log = f"storm/{self.seed}"
         self.luck = random.Random(self.seed)
+        kind = self.seed % BATCH
+        self.deletes = 4 if kind in (2, 5, 8) or self.seed % 20 == 19 else 0  # how often somebody deletes the log
+        self.compacts = kind in (4, 5, 6)  # whether somebody merges all the while
+        self.collects = settings_of(self.seed) is HASTY  # whether somebody collects, once there is something to collect
         self._over = threading.Event()
 
     def rage(self) -> None:
@@ -78,31 +96,29 @@ class Storm:
         self.judge()
 
     def _inject(self) -> None:
-        for _ in range(self.luck.randint(2, 5)):
-            fault = self.luck.choice(_QUICK)
+        luck, aim = self.luck, self.aim
+        for _ in range(luck.randint(2, 5)):
+            fault = luck.choice((*aim.sudden, Fault.STALLED))
             self.proxy.inject(
                 fault,
-                method=self.luck.choice(("PUT", "PUT", "GET", "")),
-                target=self.luck.choice(("", "/data/", "/heads/|heads%2F")),
-                nth=self.luck.randint(1, 8),
-                probability=self.luck.uniform(0.1, 0.5),
-                times=self.luck.choice((1, 2, 5)),
+                method=luck.choice((aim.write, aim.write, aim.read, "")),
+                target=luck.choice(("", aim.data, aim.heads)),
+                nth=luck.randint(1, 8),
+                probability=luck.uniform(0.1, 0.5),
+                times=luck.choice((1, 2, 5)),
             )
-        if self.luck.random() < 0.3:
+        if luck.random() < 0.3:
             # More than a client tries again: calls fail, and their outcome is open.
             self.proxy.inject(
-                self.luck.choice((Fault.LATE, Fault.RESET, Fault.REPLY_LOST, Fault.SLOW_DOWN, Fault.ERROR_AFTER)),
-                method="PUT",
-                target=self.luck.choice(("/data/", "/heads/")),
-                nth=self.luck.randint(1, 12),
-                probability=self.luck.choice((0.8, 1.0)),
-                times=self.luck.randint(10, 40),
+                luck.choice([fault for fault in _STUBBORN if fault in aim.sudden]),
+                method=aim.write,
+                target=luck.choice((aim.data, aim.heads)),
+                nth=luck.randint(1, 12),
+                probability=luck.choice((0.8, 1.0)),
+                times=luck.randint(10, 40),
             )
-        if self.luck.random() < 0.1:
-            # These cost a client the whole of its patience.
-            self.proxy.inject(
-                self.luck.choice((Fault.HANG_BEFORE, Fault.HANG_AFTER)), method="PUT", nth=self.luck.randint(1, 12)
-            )
+        if luck.random() < 0.1:
+            self.proxy.inject(luck.choice(aim.slow), method=aim.write, nth=luck.randint(1, 12))
 
     def _together(self, part: str, appends: int) -> None:
         self._over.clear()
@@ -257,7 +273,7 @@ class Storm:
         for dead in self.said.deleted:
             if dead is not None and dead.run in runs:
                 assert len(runs[dead.run]) == dead.size, f"{told}: deleted elsewhere than at {dead}"
-        assert len(self.place.keys(layout.heads_prefix(self.log))) // 2 >= len(self.said.deleted), told
+        assert len(self.place.objects(layout.heads_prefix(self.log))) // 2 >= len(self.said.deleted), told
         assert self.plain.maintenance is not None
         assert list(self.plain.maintenance.check(self.log)) == [], told
 
@@ -271,16 +287,16 @@ class Storm:
     def _runs(self) -> dict[str, bytes]:
         """Return what each run of the log's heads holds, told from the appends alone; without those collected from."""
         runs: dict[str, bytes] = {}
-        for key in self.place.keys(layout.heads_prefix(self.log)):
+        for key, head in self.place.objects(layout.heads_prefix(self.log)).items():
             if layout.parse_head(key)[1] % 2 == 0:
                 continue
-            run = layout.read_live(self.place.get(key), key)
+            run = layout.read_live(head, key)
             data = b""
-            for single in reversed(self.place.keys(layout.run_prefix(self.log, run) + "t/")):
+            for single, segment in sorted(self.place.objects(layout.run_prefix(self.log, run) + "t/").items())[::-1]:
                 if single != layout.single_key(self.log, run, len(data)):
                     assert self.collects, f"seed {self.seed}: {single} begins behind {len(data)}"
                     break
-                data += self.place.get(single)[layout.PREAMBLE :]
+                data += segment[layout.PREAMBLE :]
             else:
                 if data:
                     runs[run] = data
