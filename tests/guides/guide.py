@@ -118,4 +118,6 @@ def run(guide: Guide, stand: Stand, home: Path) -> None:
             output = next(outputs)
         elif block.language == "text":
             shown = stand.put(block.text)
-            assert re.fullmatch(re.escape(shown).replace("…", ".*"), output), f"{shown}\nis shown, and printed is\n{output}"
+            assert re.fullmatch(re.escape(shown).replace("…", ".*"), output), (
+                f"{shown}\nis shown, and printed is\n{output}"
+            )

@@ -97,7 +97,9 @@ def test_gcs(gcs: Gcs, tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
     with tokens(tmp_path) as (key, asked):
-        stand = Stand({"my-bucket": gcs.new_bucket(), "your-key.json": str(key)}, {"STORAGE_EMULATOR_HOST": gcs.endpoint})
+        stand = Stand(
+            {"my-bucket": gcs.new_bucket(), "your-key.json": str(key)}, {"STORAGE_EMULATOR_HOST": gcs.endpoint}
+        )
         run(Guide("gcs"), stand, home)
     assert len(asked) == 3, "each command asks once for a token, with the key that the guide names"
 

@@ -29,7 +29,7 @@ HEADINGS = [
     "What it costs",
     "What to watch",
 ]
-LANGUAGES = {"sh", "python", "text", "json", "sshd"}  # the first three are run or compared; see test_rights for the others
+LANGUAGES = {"sh", "python", "text", "json", "sshd"}  # run, run, compared; the others are tried in test_rights.py
 LIBRARIES = {"s3": ("botocore",), "gcs": ("google.auth",), "azure": ("adlfs", "azure.identity"), "sftp": ()}
 
 each_guide = pytest.mark.parametrize("guide", GUIDES, ids=[guide.name for guide in GUIDES])
