@@ -62,6 +62,10 @@ class Snapshot:
         self._check_run()
         return self.store.copy(self.log, target, stop=self._within(stop))
 
+    def _check(self) -> None:
+        """Refuse a store that was closed."""
+        self.store._check(self.log)
+
     def _within(self, stop: int | None) -> int:
         return self.tail.size if stop is None else min(stop, self.tail.size)
 

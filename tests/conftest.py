@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 from hypothesis import settings
 
 from tests.servers import azure, gcs, moto, rclone, rgw, seaweedfs, sftp
@@ -10,3 +12,7 @@ __all__ = ["azure", "gcs", "moto", "rclone", "rgw", "seaweedfs", "sftp"]
 
 settings.register_profile("no-deadline", deadline=None)
 settings.load_profile("no-deadline")
+
+# A shell that begins tests in the background has them ignore interrupts, and all that they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -44,7 +44,7 @@ class BucketSnapshot(Snapshot):
     def read(self, start: int = 0, stop: int | None = None) -> bytes:
         """Return the bytes of ``[start, stop)``, cut at the snapshot's end as slices are."""
         check_range(start, stop)
-        self._store.check(self.log)
+        self._check()
         stop = self._within(stop)
         if start >= stop:
             return b""
@@ -62,7 +62,7 @@ class BucketSnapshot(Snapshot):
     def stream(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
         """Yield the bytes of ``[start, stop)`` in pieces; the next one is fetched meanwhile."""
         check_range(start, stop)
-        self._store.check(self.log)
+        self._check()
         return self._pieces(start, self._within(stop))
 
     def _pieces(self, start: int, stop: int) -> Iterator[bytes]:

@@ -195,10 +195,6 @@ class FsspecStore(Store):
     def _stream(self, log: str, start: int, stop: int | None) -> Iterator[bytes]:
         yield from self.snapshot(log).stream(start, stop)
 
-    def check(self, log: str) -> None:
-        """Refuse a bad name and a closed store."""
-        self._check(log)
-
     def _find(self, log: str) -> Found:
         found = self._engine.run(self._root.finder().find(log))
         if found.run is None:

@@ -72,7 +72,8 @@ def _verdicts(store: Store, target: Target | None) -> Iterator[tuple[str, Verdic
     from statestore.records import verify as examine
 
     damaged = set()
-    for problem in store.maintenance.check(target.log if target else "") if store.maintenance else ():
+    maintenance = store.maintenance
+    for problem in maintenance.check(target.log if target else "") if maintenance else ():
         if target is None or problem.log in (target.log, ""):
             damaged.add(problem.log)
             yield problem.log, problem

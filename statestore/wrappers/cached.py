@@ -88,10 +88,6 @@ class Cached(Wrapper):
         super().delete(log, at=at)
         self._directory.forget(self._place(), log)
 
-    def check(self, log: str) -> None:
-        """Refuse a bad name, then a closed store."""
-        self._check(log)
-
     def _place(self) -> str:
         return f"{self._origin} {os.getpid()} {self._own}" if self._own else self._origin
 
@@ -104,14 +100,13 @@ class _CachedSnapshot(Snapshot):
 
     def __init__(self, store: Cached, inner: Snapshot, kept: KeptLog) -> None:
         super().__init__(store, inner.log, inner.tail)
-        self._cached = store
         self._inner = inner
         self._kept = kept
 
     def read(self, start: int = 0, stop: int | None = None) -> bytes:
         """Return the bytes of ``[start, stop)``, cut at the snapshot's end as slices are."""
         check_range(start, stop)
-        self._cached.check(self.log)
+        self._check()
         stop = self._within(stop)
         if start >= stop:
             return b""
@@ -126,7 +121,7 @@ class _CachedSnapshot(Snapshot):
     def stream(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
         """Yield the bytes of ``[start, stop)`` in pieces, in bounded memory."""
         check_range(start, stop)
-        self._cached.check(self.log)
+        self._check()
         return self._pieces(start, self._within(stop))
 
     def _pieces(self, start: int, stop: int) -> Iterator[bytes]:

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -129,3 +130,17 @@ def damaged(tmp_path: Path) -> Path:
     (root / "corrupt.state").write_bytes(data[:middle] + b"\x1b" + data[middle + 1 :])
     (root / "other.state").write_bytes(b"\x1b[31mhello\n")
     return root
+
+
+def interrupted(*args: object) -> int:
+    """Interrupt a command as soon as it has written a line, see that it ends quietly, and return its status."""
+    command = [sys.executable, "-P", "-m", "statestore", *map(str, args)]
+    env = os.environ | {"PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        process.stdout.read()
+        assert process.stderr.read() == b""
+    return process.returncode

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +11,7 @@ from statestore import RecordLog
 from statestore.store import NEW
 from statestore_local import LocalStore
 
-from .conftest import Run, on_a_terminal, plain
+from .conftest import Run, interrupted, on_a_terminal, plain
 from .test_screens import compare
 
 KEYS = {"log", "state", "size", "copied", "torn", "offset", "error"}
@@ -221,16 +218,7 @@ def test_an_interrupt_leaves_what_the_next_sync_goes_on_with(run: Run, tmp_path:
     source = LocalStore(tmp_path / "many", sync="never")
     for number in range(400):
         RecordLog(source, f"log{number:03}").append("message", b"x" * 5000, expect=1)
-    command = [sys.executable, "-P", "-m", "statestore", "sync", str(tmp_path / "many"), str(backup), "--json"]
-    env = os.environ | {"PYTHONUNBUFFERED": "1"}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        assert process.stdout.readline()
-        process.send_signal(signal.SIGINT)
-        process.stdout.read()
-        assert process.stderr.read() == b""
-    assert process.returncode == 130
+    assert interrupted("sync", tmp_path / "many", backup, "--json") == 130
     assert run("sync", tmp_path / "many", backup).status == 0
     assert logs(backup) == logs(tmp_path / "many")
 

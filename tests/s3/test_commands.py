@@ -12,18 +12,9 @@ from typer.testing import CliRunner, Result
 from statestore import RecordLog, draft, open_store
 from statestore.cli.app import app
 from statestore.store import Store
-from tests.s3.harness import options
 from tests.servers import Rgw
 
 Run = Callable[..., Result]
-
-
-@pytest.fixture
-def url(rgw: Rgw, place: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A root with windows of 64 and 256 bytes, and the environment that reaches it."""
-    for name, value in options(rgw).items():
-        monkeypatch.setenv(f"STATESTORE_S3_{name.upper()}", str(value))
-    return f"s3://{place}"
 
 
 @pytest.fixture

@@ -21,14 +21,6 @@ from tests.sync.stores import contents
 
 
 @pytest.fixture
-def url(rgw: Rgw, place: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """An empty place in a bucket, and the environment that reaches it."""
-    for name, value in options(rgw).items():
-        monkeypatch.setenv(f"STATESTORE_S3_{name.upper()}", str(value))
-    return f"s3://{place}"
-
-
-@pytest.fixture
 def laptop(tmp_path: Path) -> Path:
     """A local store of logs of several sizes, one of them of more than one piece."""
     store = open_store(tmp_path / "laptop", sync="never")
