@@ -10,7 +10,7 @@ from statestore.errors import Corrupt, Unavailable
 from statestore.store import Tail
 from statestore_fsspec import _layout as layout
 from statestore_fsspec._layout import Dead, Entry, Segment
-from statestore_fsspec._steps import NOW, Fetch, List, Page, Pause, Span, Steps
+from statestore_fsspec._steps import NOW, Fetch, List, Page, Pause, Span, Steps, every
 from statestore_fsspec._walk import Walk, walk
 
 __all__ = ["Finder", "Found", "gather", "next_generation"]
@@ -90,14 +90,9 @@ class Finder:
 
     def generation(self, log: str) -> Steps[int]:
         """Return the highest generation of the log's heads, which counts; 0 where there is none."""
-        prefix = layout.heads_prefix(log)
-        generation, after, more = 0, "", True
-        while more:
-            page: Page = yield List(prefix, after)
-            for entry in page.entries:
-                generation = next_generation(entry, log, generation)
-                after = entry.key
-            more = page.more
+        generation = 0
+        for entry in (yield from every(layout.heads_prefix(log))):
+            generation = next_generation(entry, log, generation)
         return generation
 
     def run(self, log: str, generation: int) -> Steps[str]:

@@ -14,7 +14,22 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from statestore_fsspec._layout import Entry
 
-__all__ = ["Copy", "Fetch", "List", "NOW", "Now", "Outcome", "Page", "Pause", "Put", "Remove", "Span", "Steps", "TOKEN"]
+__all__ = [
+    "Copy",
+    "Fetch",
+    "List",
+    "NOW",
+    "Now",
+    "Outcome",
+    "Page",
+    "Pause",
+    "Put",
+    "Remove",
+    "Span",
+    "Steps",
+    "TOKEN",
+    "every",
+]
 
 Result = TypeVar("Result")
 Steps = Generator[Any, Any, Result]
@@ -108,3 +123,14 @@ class Pause:
     """Wait before the n-th repetition, longer each time; no reply."""
 
     attempt: int
+
+
+def every(prefix: str) -> Steps[list[Entry]]:
+    """Return all objects whose keys begin with a prefix, in the order of the keys; one request a page."""
+    entries: list[Entry] = []
+    more = True
+    while more:
+        page: Page = yield List(prefix, entries[-1].key if entries else "")
+        entries += page.entries
+        more = page.more
+    return entries

@@ -10,8 +10,8 @@ from statestore_fsspec import _layout as layout
 from statestore_fsspec._finding import Finder, gather, next_generation
 from statestore_fsspec._layout import Entry, Segment
 from statestore_fsspec._reading import Gone, fetch_fresh
-from statestore_fsspec._steps import List, Page, Pause, Put, Remove, Steps
-from statestore_fsspec._walk import walk
+from statestore_fsspec._steps import Pause, Put, Remove, Steps, every
+from statestore_fsspec._walk import came_late, walk
 from statestore_fsspec._writing import Writer
 
 __all__ = ["Spare", "collect", "merge", "plan_merges", "spare_objects", "survey"]
@@ -90,7 +90,7 @@ class Spare(NamedTuple):
 
 
 _UNFINISHED: Final = "of a deletion that was begun and left, which is completed"
-_RANKS: Final = (0, 1, 2)  # what a run begins with, the rest of it, and its seal
+_RANKS: Final = (0, 1, 2)  # what goes first, the rest, and seals
 
 
 def spare_objects(heads: Sequence[Entry], live: str | None, runs: Mapping[str, Sequence[Segment]]) -> list[Spare]:
@@ -113,49 +113,40 @@ def spare_objects(heads: Sequence[Entry], live: str | None, runs: Mapping[str, S
             spare += _merged_away(segments)
         elif generation == len(heads):
             why = "left by a creation that another one forestalled"
-            spare += (_spare(segment, heads[-1].modified, why) for segment in segments)
+            spare += (_spare(segment, heads[-1].modified, why, segment.start == 0) for segment in segments)
         else:
             why = "of a log that was deleted"
-            spare += (_spare(segment, heads[generation].modified, why) for segment in segments)
+            spare += (_spare(segment, heads[generation].modified, why, segment.start == 0) for segment in segments)
     return spare
 
 
 def _merged_away(segments: Sequence[Segment]) -> Iterator[Spare]:
-    """Yield the segments of a living run that lie inside another one, which the walk uses."""
-    walked = walk(segments)
+    """Yield the segments of a living run that lie inside another one, which the walk uses; appends go first.
+
+    So a merge that is older than what came late inside it stays for as long as that does: see `came_late`.
+    """
+    walked, late = walk(segments), came_late(segments)
     used = {segment.key for segment in walked.segments}
     for segment in segments:
         if segment.key in used or segment.start >= walked.size:
             continue
         for cover in walked.covering(segment.start, segment.start + 1):
-            if segment.stop <= cover.stop:
-                yield _spare(segment, cover.modified, "inside a merge")
+            if segment.stop <= cover.stop or segment.key in late:
+                yield _spare(segment, cover.modified, "inside a merge", not segment.merged)
 
 
-def _spare(segment: Segment, since: float, why: str) -> Spare:
-    rank = 2 if segment.seal else int(segment.start > 0)
+def _spare(segment: Segment, since: float, why: str, first: bool = False) -> Spare:
+    rank = 2 if segment.seal else int(not first)
     return Spare(segment.key, layout.PREAMBLE + segment.stop - segment.start, since, why, rank)
 
 
 def survey(finder: Finder, log: str) -> Steps[tuple[list[Entry], str | None, dict[str, list[Segment]]]]:
     """Return all heads and all segments of a log, and the run that the last head names."""
-    heads: list[Entry] = []
-    after, more = "", True
-    while more:
-        page: Page = yield List(layout.heads_prefix(log), after)
-        for entry in page.entries:
-            next_generation(entry, log, len(heads))
-            heads.append(entry)
-            after = entry.key
-        more = page.more
+    heads = yield from every(layout.heads_prefix(log))
+    for generation, entry in enumerate(heads):
+        next_generation(entry, log, generation)
     runs: dict[str, list[Segment]] = {}
-    after, more = "", True
-    while more:
-        page = yield List(f"data/{log}!", after)
-        gather(page.entries, runs)
-        if page.entries:
-            after = page.entries[-1].key
-        more = page.more
+    gather((yield from every(f"data/{log}!")), runs)
     live = (yield from finder.run(log, len(heads))) if len(heads) % 2 else None
     return heads, live, runs
 
@@ -179,8 +170,8 @@ def collect(writer: Writer, log: str, now: float, *, dry_run: bool) -> Steps[lis
         return gone + seals
     if seals and not (yield from writer.complete(log)):
         seals = []  # it lay inside a merge, or its deleter was quicker
-    # Several removals, one after another: whoever still reads a deleted log finds that it begins with a hole, and
-    # whoever still writes to it finds the seal.
+    # Several removals, one after another: whoever still reads a deleted log finds that it begins with a hole, whoever
+    # still writes to it finds the seal, and whoever checks a log finds no late append without the merge before it.
     for rank in _RANKS:
         keys = tuple(item.key for item in gone if item.rank == rank)
         if keys:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from statestore_fsspec._layout import Segment
 
-__all__ = ["Walk", "walk"]
+__all__ = ["Walk", "came_late", "walk"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,25 @@ def walk(segments: Iterable[Segment]) -> Walk:
         seal=used[-1] if used and used[-1].seal else None,
         beyond=last if last is not None and last.start > end else None,
     )
+
+
+def came_late(segments: Iterable[Segment]) -> set[str]:
+    """Return the keys of the singles that are younger than a merge of what lies where they begin.
+
+    A late request has put them where a collector had been, and nobody reads them. What they hold need not be what
+    the merge holds. Any other single inside a merge was there before it and is a part of it.
+    """
+    late: set[str] = set()
+    around: list[tuple[int, float]] = []  # the merges around a place: where they end, and since when there was one
+    for segment in sorted(segments, key=lambda one: (one.start, not one.merged, -one.stop)):
+        while around and around[-1][0] <= segment.start:
+            around.pop()
+        since = around[-1][1] if around else segment.modified
+        if segment.merged:
+            around.append((segment.stop, min(since, segment.modified)))
+        elif since < segment.modified:
+            late.add(segment.key)
+    return late
 
 
 def _steps(widest: dict[int, Segment], singles: dict[int, Segment]) -> Iterator[Segment]:

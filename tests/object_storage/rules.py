@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from statestore_fsspec import _finding, _layout, _upkeep, _walk
+from statestore_fsspec import _check, _finding, _layout, _upkeep, _walk
 from statestore_fsspec._finding import Finder
 from statestore_fsspec._steps import Remove
 from statestore_fsspec._writing import Writer
@@ -234,8 +234,8 @@ BROKEN = (
         (
             Edit(
                 Finder.generation,
-                "generation, after, more =",
-                "if log in self._runs: return self._runs[log][0]\ngeneration, after, more =",
+                "generation = 0",
+                "if log in self._runs: return self._runs[log][0]\ngeneration = 0",
             ),
         ),
         _scene(ticks=(), writer="create a | delete", reader="read | read"),
@@ -328,6 +328,44 @@ BROKEN = (
         _scene(writer="create b, delete, collect", creator="create a", reader="tail"),
     ),
     Broken(
+        8,
+        "so does whoever verifies",
+        (fresh("check"),),
+        _scene(page=1, writer="create a, append b, append c | merge 2, collect", verifier="verify"),
+    ),
+    Broken(
+        8,
+        "what seems to be wrong is told only when it is still there in a second listing",
+        (Edit(_check.check, "(yield from _confirm(finder, log, live, suspicions))", "True"),),
+        _scene(late="create a | append z", writer="tail, append b, merge 2 | collect", verifier="verify"),
+    ),
+    Broken(
+        8,
+        "what came late inside a merge need not hold what the merge does",
+        (Edit(_check._suspect, "late = came_late(segments)", "late = set()"),),
+        _scene(late="create a | append z", writer="tail, append b, merge 2 | collect, verify"),
+    ),
+    Broken(
+        8,
+        "of what lies inside a merge appends go first",
+        (Edit(_upkeep._merged_away, "not segment.merged)", "segment.merged)"),),
+        _scene(
+            ticks=(3, 3),
+            late="create a | append z, verify",
+            writer="tail, append b, append cd, merge 2 | collect, merge 4, collect",
+        ),
+    ),
+    Broken(
+        8,
+        "what came late goes with the merge before it, even where it reaches beyond",
+        (Edit(_upkeep._merged_away, " or segment.key in late", ""),),
+        _scene(
+            ticks=(3, 3),
+            late="create a | append zzzz",
+            writer="tail, append b, append cd, append e, merge 2 | collect, merge 4, collect, verify",
+        ),
+    ),
+    Broken(
         1,
         "one run alone on a page is not the head's where the listing goes on",
         (Edit(Finder._survey, "if not more and len(segments) == 1:", "if len(segments) == 1:"),),
@@ -349,8 +387,8 @@ HARMLESS = (
         (
             Edit(
                 _upkeep._spare,
-                "2 if segment.seal else int(segment.start > 0)",
-                "0 if segment.seal else 2 - int(segment.start > 0)",
+                "2 if segment.seal else int(not first)",
+                "0 if segment.seal else 2 - int(not first)",
             ),
         ),
         _scene(faults=1, late="create a | append z", deleter="delete, collect"),

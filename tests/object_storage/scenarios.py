@@ -37,6 +37,22 @@ _BOUNDED = {
     "a late writer, and a check of what its request left": _scene(
         page=9, late="create a | append z", other="tail, append b | merge 2, collect, verify"
     ),
+    "a late writer, and a verifier of merges that are collected": _scene(
+        faults=0, late="create a | append z", other="tail, append b | merge 2, collect", verifier="verify"
+    ),
+    "a late writer of four bytes, and a verifier of merges within merges": _scene(
+        faults=0,
+        ticks=(3, 3),
+        page=9,
+        late="create a | append zzzz, verify",
+        other="tail, append b, append cd, merge 2 | collect, merge 4, collect",
+    ),
+    "a verifier whose pages are collected as it reads": _scene(
+        faults=0, page=1, writer="create a, append b | append c, merge 2, collect", verifier="verify"
+    ),
+    "a verifier, and a log that is deleted, collected and made again": _scene(
+        faults=0, deleter="create a, append b | delete, create c, append d, collect", verifier="verify"
+    ),
     "a late writer of two bytes, a reader, and merges that are collected": _scene(
         late="create a | append zz", other="tail, append b | merge 2, collect", reader="read"
     ),
@@ -117,6 +133,10 @@ LEAST = {
     "a late writer, and merges that are collected": 2_000,
     "a late writer who goes on, and merges that are collected": 8_000,
     "a late writer, and a check of what its request left": 4_000,
+    "a late writer, and a verifier of merges that are collected": 15_000,
+    "a late writer of four bytes, and a verifier of merges within merges": 10_000,
+    "a verifier whose pages are collected as it reads": 4_000,
+    "a verifier, and a log that is deleted, collected and made again": 4_000,
     "a late writer of two bytes, a reader, and merges that are collected": 20_000,
     "a late writer, a snapshot, and merges that are collected": 4_000,
     "a snapshot, and a deleted log that is collected": 4_000,
