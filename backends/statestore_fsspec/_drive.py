@@ -229,6 +229,9 @@ def guarded(make: Callable[[], Drive]) -> Callable[[], Drive]:
         except StateStoreError:
             raise
         except Exception as error:
-            raise Unavailable("the file system can't be opened: see the cause", cause=type(error).__name__) from error
+            raise Unavailable(
+                "the file system can't be opened: it finds no credentials, or does not take an option; see the cause",
+                cause=type(error).__name__,
+            ) from error
 
     return connect

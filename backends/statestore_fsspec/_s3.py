@@ -57,23 +57,31 @@ _REFUSALS: Final = {
 }
 
 
+def _without_credentials() -> tuple[type[Exception], ...]:
+    """Return the exceptions that are raised where no credentials are found; nothing was sent."""
+    from botocore import exceptions as of
+
+    return (
+        of.CredentialRetrievalError,
+        of.NoCredentialsError,
+        of.PartialCredentialsError,
+        of.ProfileNotFound,
+        of.SSOError,
+        of.TokenRetrievalError,
+    )
+
+
 def _unsent() -> tuple[type[Exception], ...]:
-    """Return the exceptions that are raised before anything is sent; of all others that is not sure."""
+    """Return the other exceptions that are raised before anything is sent; of all others that is not sure."""
     from botocore import exceptions as of
 
     return (
         of.BaseEndpointResolverError,
         of.ConfigNotFound,
         of.ConfigParseError,
-        of.CredentialRetrievalError,
         of.EndpointProviderError,
         of.MissingDependencyException,
-        of.NoCredentialsError,
         of.ParamValidationError,
-        of.PartialCredentialsError,
-        of.ProfileNotFound,
-        of.SSOError,
-        of.TokenRetrievalError,
         of.UnsupportedS3ConfigurationError,
         of.ValidationError,
     )
@@ -160,6 +168,10 @@ class S3Drive(BucketDrive):
             return Answer.REFUSED
         response = getattr(error.__cause__, "response", None) or getattr(error, "response", None)
         if not isinstance(response, dict):
+            if isinstance(error, _without_credentials()):
+                return Unavailable(
+                    "no credentials are found, or they cannot be renewed: see the cause", **self.facts(key)
+                )
             return self.unsent(key) if isinstance(error, _unsent()) else self.unanswered(key)
         code = str(response.get("Error", {}).get("Code"))
         return self.verdict(code, response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0), right, key)
