@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import threading
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -120,4 +121,4 @@ def test_sftp(sftp: Sftp, tmp_path: Path) -> None:
     shutil.copy(Path(sftp.folder, "client"), home / ".ssh" / "id_ed25519")
     shutil.copy(Path(sftp.folder, "known_hosts"), home / ".ssh" / "known_hosts")
     theirs = "sftp://agents@files.example.com/srv/agents"
-    run(Guide("sftp"), Stand({theirs: sftp.url(f"guide-{tmp_path.name}")}), home)
+    run(Guide("sftp"), Stand({theirs: sftp.url(uuid.uuid4().hex)}), home)
