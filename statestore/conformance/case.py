@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from typing import Any, cast
 
 from statestore.conformance.check import Failure, equal, show
@@ -61,6 +62,11 @@ class Case:
         self.note("lose power")
         self._part("lose_power")()
 
+    def full(self) -> AbstractContextManager[None]:
+        """Return a context within which the storage has no room for more than a few bytes."""
+        self.note("fill the storage")
+        return cast("AbstractContextManager[None]", self._part("fill")())
+
     def raw_read(self, log: str) -> bytes:
         """Return a log's bytes as they lie under the store."""
         return cast(bytes, self._part("raw_read")(log))
@@ -79,6 +85,11 @@ class Case:
     def sized(self, full: int, least: int = 1) -> int:
         """Return `full` scaled down by the sample that was asked for, but not below `least`."""
         return max(least, round(full * self.sample))
+
+    def large(self, full: int, least: int) -> int:
+        """Return so many bytes, scaled as by `sized`, or as many as one append takes."""
+        size = self.sized(full, least)
+        return min(size, self.store.capabilities.max_append or size)
 
     # What nearly every clause does.
 

@@ -21,6 +21,7 @@ PARTS: Final[Mapping[str, str]] = {
     "spawn": "opens the same place in another process",
     "crash": "drops a store as a crash would",
     "lose_power": "makes the storage forget what was never made durable",
+    "fill": "leaves the storage no room for a while",
     "requests": "counts the requests sent to the storage so far",
 }
 """The optional parts of a harness and what each one does. A clause that needs a missing part is not run."""
@@ -43,6 +44,8 @@ class Harness:
             class or a function at the top of a module can.
         crash: drops a store object as a crash of its process would, without closing it.
         lose_power: makes the storage forget all that it was not told to make durable; open stores are dropped.
+        fill: returns a context manager within which the storage has room for a few bytes and not for a megabyte, as
+            a full disk or a quota; afterwards there is room again.
         requests: returns how many requests have been sent to the storage so far.
         secrets: strings that must never show in a repr or an error, such as the password that opened the store.
         divergences: names of clauses that this store is known to fail, each with the reason. A divergence is
@@ -57,6 +60,7 @@ class Harness:
     spawn: Callable[[], Store] | None = None
     crash: Callable[[Store], None] | None = None
     lose_power: Callable[[], None] | None = None
+    fill: Callable[[], AbstractContextManager[None]] | None = None
     requests: Callable[[], int] | None = None
     secrets: tuple[str, ...] = ()
     divergences: Mapping[str, str] = field(default_factory=dict)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import resource
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -22,6 +24,17 @@ def crash(store: Store) -> None:
     handles.forget()
     for fd in descriptors:
         os.close(fd)
+
+
+@contextmanager
+def fill() -> Iterator[None]:
+    """Let no file of this process grow beyond a megabyte: a longer write is done in part, as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def harness(place: Path, sync: _sync.Sync) -> Iterator[Harness]:
@@ -51,6 +64,7 @@ def harness(place: Path, sync: _sync.Sync) -> Iterator[Harness]:
             ),
             crash=crash,
             lose_power=power.lose,
+            fill=fill,
         )
     power.close()
 

@@ -263,6 +263,27 @@ class TakesTriples(_Loose):
         return data, at
 
 
+@saboteur("a-large-append-is-held-to-the-same-conditions")
+class LargeAppendsReplace(Full):
+    """An append of more than a megabyte is sent in parts, and the condition is not sent with them."""
+
+    def place(self, log: str, data: bytes, at: Tail) -> Tail:
+        found = self.space.logs.get(log)
+        if found is None or len(data) <= 1 << 20:
+            return super().place(log, data, at)
+        del found.data[at.size :]
+        return self.add(log, found, data)
+
+
+@saboteur("a-large-append-is-held-to-the-same-conditions")
+class LargeAppendsAreNotCompared(Full):
+    """A repeated append of more than a megabyte is known by its length."""
+
+    def same(self, found: Log, data: bytes, start: int) -> bool:
+        long = len(data) > 1 << 20 and len(found.data) - start >= len(data)
+        return long or super().same(found, data, start)
+
+
 @saboteur("an-append-over-the-limit-is-refused-whole")
 class WritesUpToTheLimit(Full):
     """An append that is too large is refused when a part of it is written."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable
 
 from tests.saboteurs.faults import saboteur
-from tests.saboteurs.stores import Full
+from tests.saboteurs.stores import Full, Unlimited
 
 
 def _changes(name: str, fault: str, first: str, change: Callable[[bytes], bytes]) -> type[Full]:
@@ -85,15 +86,29 @@ ReadsRecords = _changes(
     "bytes-that-look-like-records-are-kept",
     lambda data: data.replace(b'{"n":1', b'{"n": 1'),
 )
+EndsAtABoundary = _changes(
+    "EndsAtABoundary",
+    "What is sent is framed by a boundary that is always the same, and ends at the first line like it.",
+    "bytes-that-look-like-a-transfer-are-kept",
+    lambda data: data.split(b"\n--==0==")[0] or data,
+)
+Inflates = _changes(
+    "Inflates",
+    "What begins as a compressed file does is given back as what was compressed.",
+    "bytes-that-look-like-a-transfer-are-kept",
+    lambda data: gzip.decompress(data) if data.startswith(b"\x1f\x8b\x08") else data,
+)
 DropsAtTheBlock = _changes(
     "DropsAtTheBlock",
     "The byte behind a whole block is lost.",
     "a-log-may-have-any-length",
     lambda data: data[:-1] if len(data) % 4096 == 1 and len(data) > 1 else data,
 )
-CutsLongAppends = _changes(
-    "CutsLongAppends",
-    "The end of an append of more than three megabytes and a half becomes zeros.",
-    "an-append-of-64-mib-is-kept-whole",
-    lambda data: data[: 7 << 19] + bytes(len(data) - (7 << 19)) if len(data) > 7 << 19 else data,
-)
+
+
+@saboteur("an-append-of-64-mib-is-kept-whole", sample=0.5)
+class CutsLongAppends(Unlimited):
+    """The end of an append of more than twenty megabytes becomes zeros."""
+
+    def kept(self, data: bytes) -> bytes:
+        return data[: 20 << 20] + bytes(max(0, len(data) - (20 << 20)))

@@ -185,3 +185,23 @@ class CopiesAreOpenToCreation(Full):
         if at == NEW and log in self.space.notes and not self.same(found, data, 0):
             return self.add(log, found, data)
         return super().again(log, found, data, at)
+
+
+@saboteur("a-copy-shows-to-another-store-object")
+class CopiesLater(Full):
+    """A copy is told to be made when it has been asked for: whoever asked waits for it, and nobody else."""
+
+    def put_copy(self, target: str, found: Log, size: int) -> Tail:
+        self.space.notes[target] = self
+        return super().put_copy(target, found, size)
+
+    def _find(self, log: str) -> Log:
+        if self.space.notes.get(log, self) is not self:
+            raise NotFound("no such log", log=log)
+        found: Log = super()._find(log)
+        return found
+
+    def sync(self, log: str) -> None:
+        if log not in self.space.logs:
+            self.space.notes.pop(log, None)
+        super().sync(log)

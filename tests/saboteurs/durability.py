@@ -7,7 +7,7 @@ from typing import Any
 from statestore.errors import Conflict, NotFound
 from statestore.store import Tail
 from tests.saboteurs.faults import saboteur
-from tests.saboteurs.stores import Full, Log, OnFlush, Space
+from tests.saboteurs.stores import ROOM, Full, Log, OnFlush, Space
 
 
 class _Unsaved(Full):
@@ -28,6 +28,24 @@ class _Unsaved(Full):
                 del self.space.logs[log]
                 self.space.order.remove(log)
         self.copies.clear()
+
+
+@saboteur("an-append-that-does-not-fit-is-refused")
+class ForgetsWriteErrors(Full):
+    """The client of the storage forgets which of its writes have failed, and half an append is told as whole."""
+
+    def stored(self, data: bytes) -> bytes:
+        return data[:ROOM] if self.space.full else data
+
+
+@saboteur("an-append-that-does-not-fit-is-refused")
+class KeepsWhatDidNotFit(Full):
+    """An append that fails for lack of room leaves a beginning of itself, in a store that says that it never does."""
+
+    def stored(self, data: bytes) -> bytes:
+        if self.space.full and len(data) > ROOM and self.space.logs:
+            next(iter(self.space.logs.values())).data.extend(data[:ROOM])
+        return super().stored(data)
 
 
 @saboteur("everything-is-there-after-reopening")

@@ -256,3 +256,23 @@ class AsksForEachTail(Full):
     def row(self, name: str, tails: bool) -> LogInfo:
         self.space.requests += tails
         return super().row(name, tails)
+
+
+@saboteur("a-listing-shows-what-another-store-object-made")
+class KeepsListedTails(Full):
+    """A store object keeps each tail that it has listed until it has written the log itself."""
+
+    def __init__(self, space: Space) -> None:
+        super().__init__(space)
+        self.seen: dict[str, LogInfo] = {}
+
+    def row(self, name: str, tails: bool) -> LogInfo:
+        return self.seen.setdefault(name, super().row(name, tails)) if tails else super().row(name, tails)
+
+    def append(self, log: str, data: bytes, *, at: Tail) -> Tail:
+        self.seen.pop(log, None)
+        return super().append(log, data, at=at)
+
+    def delete(self, log: str, *, at: Tail | None = None) -> None:
+        self.seen.pop(log, None)
+        super().delete(log, at=at)

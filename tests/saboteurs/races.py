@@ -93,6 +93,18 @@ class GoesToTheEndAfterAll(_Looks):
         return self.add(log, seen, data) if self.space.logs.get(log) is seen else self.place(log, data, at)
 
 
+@saboteur("one-position-has-one-winner-of-large-appends", sample=0.5)
+class LargeAppendsLookFirst(_Looks):
+    """An append of more than a megabyte is compared with the tail when its upload begins, and not when it ends."""
+
+    def look(self, log: str, data: bytes, at: Tail) -> Any:
+        return self.ends(log, at) if len(data) > 1 << 20 else None
+
+    def act(self, seen: Any, log: str, data: bytes, at: Tail) -> Tail:
+        del seen.data[at.size :]
+        return self.add(log, seen, data)
+
+
 @saboteur("a-creation-has-one-winner", sample=0.5)
 class ExistsThenWrite(_Looks):
     """A creation looks whether there is a log, and then writes one."""

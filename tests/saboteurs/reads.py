@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from statestore.errors import NotFound
 from statestore.store import Store, Tail
 from tests.saboteurs.faults import saboteur
-from tests.saboteurs.stores import Bare, Full, Log
+from tests.saboteurs.stores import Bare, Full, Log, Space
 
 _MIB = 1 << 20
 
@@ -138,6 +138,26 @@ class ReadsRenewTheRun(Full):
         place = super().boundary(log, before)
         self._find(log).run += "+"
         return place
+
+
+@saboteur("an-append-shows-to-another-store-object")
+class KeepsWhatItHasSeen(Full):
+    """A store object that has asked where a log ends believes it until it has written the log itself."""
+
+    def __init__(self, space: Space) -> None:
+        super().__init__(space)
+        self.seen: dict[str, Tail] = {}
+
+    def tail(self, log: str) -> Tail:
+        return self.seen.setdefault(log, super().tail(log))
+
+    def append(self, log: str, data: bytes, *, at: Tail) -> Tail:
+        self.seen.pop(log, None)
+        return super().append(log, data, at=at)
+
+    def delete(self, log: str, *, at: Tail | None = None) -> None:
+        self.seen.pop(log, None)
+        super().delete(log, at=at)
 
 
 @saboteur("a-boundary-is-where-an-append-began")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from statestore.conformance import Harness
-from statestore.errors import Conflict, Exists, NotFound, NotSupported
+from statestore.errors import Conflict, Exists, NotFound, NotSupported, Unavailable
 from statestore.store import NEW, Capabilities, LogInfo, Store, Tail, check_data, check_range, check_stop
 from statestore_memory import MemoryStore
 from statestore_memory._store import _lock, _Log, _Space
 
 PAGE = 100
+ROOM = 1000  # bytes that go onto a full storage
 
 
 @dataclass(slots=True)
@@ -36,6 +37,7 @@ class Space(_Space):
     safe: dict[str, tuple[Log, int]] = field(default_factory=dict)  # what the loss of power leaves
     aside: dict[str, bytes] = field(default_factory=dict)
     requests: int = 0
+    full: bool = False
     notes: dict[Any, Any] = field(default_factory=dict)  # what a saboteur keeps beside the logs
 
     def make(self, log: str, data: bytes, run: str = "") -> Tail:
@@ -93,13 +95,14 @@ class Full(MemoryStore):
         return self.again(log, found, data, at)
 
     def create(self, log: str, data: bytes) -> Tail:
-        self.space.make(log, self.kept(data), self.run(log))
+        self.space.make(log, self.kept(self.stored(data)), self.run(log))
         self.sync(log)
         return self.space.logs[log].tail
 
     def add(self, log: str, found: Log, data: bytes) -> Tail:
+        kept = self.kept(self.stored(data))
         found.starts.append(len(found.data))
-        found.data += self.kept(data)
+        found.data += kept
         self.sync(log)
         return found.tail
 
@@ -111,6 +114,11 @@ class Full(MemoryStore):
 
     def same(self, found: Log, data: bytes, start: int) -> bool:
         return found.data[start : start + len(data)] == data
+
+    def stored(self, data: bytes) -> bytes:
+        if self.space.full and len(data) > ROOM:
+            raise Unavailable("there is no room: free some", retry=False, size=len(data))
+        return data
 
     def kept(self, data: bytes) -> bytes:
         return data
@@ -236,6 +244,12 @@ class OnFlush(Full):
         super().sync(log)
 
 
+class Unlimited(Full):
+    """Takes appends of any size."""
+
+    capabilities = replace(Full.capabilities, max_append=None)
+
+
 class Bare(MemoryStore):
     """The four calls and nothing else."""
 
@@ -243,7 +257,7 @@ class Bare(MemoryStore):
 
     def __init__(self, space: Space) -> None:
         super().__init__()
-        self.inner = Full(space)
+        self.inner = Unlimited(space)
 
     def append(self, log: str, data: bytes, *, at: Tail) -> Tail:
         self._check(log)
@@ -293,6 +307,12 @@ def full(kind: Any, place: Path) -> Harness:
     def crash(store: Any) -> None:
         store.crashed()
 
+    @contextmanager
+    def fill() -> Iterator[None]:
+        space.full = True
+        yield
+        space.full = False
+
     return Harness(
         open=lambda: kind(space),
         reopen=lambda: kind(space),
@@ -302,6 +322,7 @@ def full(kind: Any, place: Path) -> Harness:
         spawn=partial(elsewhere, kind),
         crash=crash if issubclass(kind, Full) else lambda store: None,
         lose_power=space.lose_power,
+        fill=fill,
         requests=lambda: space.requests,
         secrets=("hunter2",),
     )

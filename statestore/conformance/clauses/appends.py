@@ -200,6 +200,29 @@ def an_append_at_a_tail_that_no_log_has_is_refused(case: Case) -> None:
     case.holds("log", b"one")
 
 
+@clause("core")
+def a_large_append_is_held_to_the_same_conditions(case: Case) -> None:
+    """A long tool result takes another way to the storage than a short one, and replaces what others have written."""
+    size = case.large(16 << 20, 6 << 20)
+    data = bytes(range(251)) * (size // 251 + 1)
+    data, other = data[:size], data[1 : size + 1]
+    start = case.put("log", b"one")
+    tail = case.store.append("log", b"two", at=start)
+    for at in (NEW, start, Tail(tail.size + 1, tail.run)):
+        error = refused(Conflict, case.store.append, "log", data, at=at)
+        equal(error.found, tail, f"the tail that a conflict at {at} carries")
+        case.holds("log", b"onetwo")
+    after = case.store.append("log", data, at=tail)
+    equal(after.size, 6 + size, "the tail of a large append")
+    equal(case.store.append("log", data, at=tail), after, "the tail of the same large append again")
+    refused(Conflict, case.store.append, "log", other, at=tail)
+    case.holds("log", b"onetwo" + data)
+    made = case.store.append("large", data, at=NEW)
+    refused(Conflict, case.store.append, "large", other, at=NEW)
+    equal(case.store.append("large", data, at=NEW), made, "the tail of the same large creation again")
+    case.holds("large", data)
+
+
 @clause("core", capability="max_append")
 def an_append_over_the_limit_is_refused_whole(case: Case) -> None:
     """A record too large for one write is split, and a crash leaves half of it."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
+
 from statestore.conformance.case import Case
 from statestore.conformance.check import equal
 from statestore.conformance.registry import clause
@@ -65,6 +68,27 @@ def bytes_that_look_like_records_are_kept(case: Case) -> None:
 
 
 @clause("core")
+def bytes_that_look_like_a_transfer_are_kept(case: Case) -> None:
+    """A message that quotes an upload ends where the storage's client takes the quotation for the end of its own."""
+    kept = b"before\n--==0==\nContent-Type: application/octet-stream\n\ninside\n--==0==--\nafter"
+    _kept(
+        case,
+        kept,
+        kept.replace(b"\n", b"\r\n"),
+        b"--==0==--",
+        b"\r\n--==0==\r\n",
+        b'{"name": "x"}\r\n--0123456789abcdef\r\n\r\n',
+        b"5;chunk-signature=0\r\nhello\r\n0\r\n\r\n",
+        b"HTTP/1.1 412 Precondition Failed\r\nContent-Length: 0\r\n\r\n",
+        b'<?xml version="1.0" encoding="utf-8"?><Error><Code>BlobAlreadyExists</Code></Error>',
+        gzip.compress(b"once", mtime=0),
+        gzip.compress(gzip.compress(b"twice" * 1000, mtime=0), mtime=0),
+        base64.b64encode(bytes(range(256))),
+        b"caf%C3%A9+%2B%00&a=b",
+    )
+
+
+@clause("core")
 def a_log_may_have_any_length(case: Case) -> None:
     """A log as long as somebody's buffer loses or doubles its last byte."""
     for size in (1, 2, 511, 512, 513, 4095, 4096, 4097, 65535, 65536, 65537):
@@ -79,7 +103,7 @@ def a_log_may_have_any_length(case: Case) -> None:
 @clause("scale")
 def an_append_of_64_mib_is_kept_whole(case: Case) -> None:
     """A long recording, or a large tool result, is cut off or refused."""
-    size = min(case.sized(64 << 20, 1 << 20), case.store.capabilities.max_append or 64 << 20)
+    size = case.large(64 << 20, 1 << 20)
     data = bytes(range(256)) * 257 * (size // 65_792 + 1)
     data = data[:size]
     tail = case.put("log", b"before", data, b"after")

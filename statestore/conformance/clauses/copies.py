@@ -143,3 +143,18 @@ def a_creation_where_a_copy_was_made_is_refused(case: Case) -> None:
     error = refused(Conflict, case.store.append, "target", b"other", at=NEW)
     equal(error.found, tail, "the tail that the conflict carries")
     case.holds("target", _WHOLE)
+
+
+@clause("core", needs=("reopen",))
+def a_copy_shows_to_another_store_object(case: Case) -> None:
+    """A fork is told to be made while the storage is still at it, and who is to work on it finds nothing."""
+    other = case.other()
+    pieces = [b"%d" % number * 70_000 for number in range(4)]
+    case.put("source", *pieces)
+    whole = b"".join(pieces)
+    for stop in (None, 70_000, 100_000):
+        target = f"target-{stop}"
+        tail = case.store.copy("source", target, stop=stop)
+        equal(other.tail(target), tail, "tail() of another store object right after a copy")
+        case.holds(target, whole[:stop], other)
+        refused(Exists, other.copy, "source", target)

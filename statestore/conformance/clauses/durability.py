@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from statestore.conformance.case import Case
-from statestore.conformance.check import equal, refused, that
+from statestore.conformance.check import equal, refused, show, that
 from statestore.conformance.registry import clause
-from statestore.errors import Conflict, NotFound
-from statestore.store import Store, Tail
+from statestore.errors import Conflict, NotFound, Unavailable
+from statestore.store import NEW, Store, Tail
 
 
 def _life(case: Case, store: Store) -> dict[str, tuple[bytes, Tail]]:
@@ -51,6 +51,28 @@ def everything_is_there_after_a_crash(case: Case) -> None:
     expected = _life(case, first)
     case.crash(first)
     _alive(case, case.other(), expected)
+
+
+@clause("durable", capability="durable", needs=("fill",))
+def an_append_that_does_not_fit_is_refused(case: Case) -> None:
+    """The disk is full, half of a record is stored, and the agent is told that it is kept."""
+    size = case.large(4 << 20, 2 << 20)
+    data = bytes(range(251)) * (size // 251 + 1)
+    data = data[:size]
+    tail = case.put("log", b"kept")
+    with case.full():
+        for log, at in (("log", tail), ("new", NEW)):
+            refused(Unavailable, case.store.append, log, data, at=at)
+        equal(case.store.read("log", 0, 4), b"kept", "what was kept before")
+    found = case.store.read("log")
+    that((b"kept" + data).startswith(found), f"what is there is no beginning of what was sent: {show(found)}")
+    if case.store.capabilities.atomic_append:
+        equal(found, b"kept", "the log after an append that was refused")
+    if found == b"kept":
+        equal(case.store.append("log", data, at=tail).size, 4 + size, "the same append when there is room")
+        case.holds("log", b"kept" + data)
+    case.put("new", data)
+    case.holds("new", data)
 
 
 @clause("durable", needs=("reopen",))

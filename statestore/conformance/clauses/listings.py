@@ -219,8 +219,9 @@ def a_listing_shows_what_another_store_object_made(case: Case) -> None:
         case.put(name, name.encode())
         equal(case.names(store=other), sorted([*before, name]), "the listing of another store object")
         equal(other.read(name), name.encode(), f"read({name!r}) by another store object")
-    case.store.append("a", b"+", at=case.store.tail("a"))
-    equal([row.tail for row in other.list("a", tails=True)], [case.store.tail("a")], "the tail listed elsewhere")
+    for _ in range(2):
+        case.store.append("a", b"+", at=case.store.tail("a"))
+        equal([row.tail for row in other.list("a", tails=True)], [case.store.tail("a")], "the tail listed elsewhere")
 
 
 @clause("scale", capability="cheap_tails", needs=("requests",))

@@ -67,27 +67,42 @@ def store_objects_win_each_position_once(case: Case) -> None:
     _race(case, [case.other() for _ in range(MANY)])
 
 
+def _one_wins(case: Case, stores: list[Store], at: Tail, pieces: list[bytes]) -> Tail:
+    """Let each store append its piece at one place; fail unless one does, and all others are told where it ends."""
+
+    def work(number: int) -> Tail | Conflict:
+        try:
+            return stores[number].append("log", pieces[number], at=at)
+        except Conflict as conflict:
+            return conflict
+
+    results = together(len(stores), work)
+    winners = [(number, each) for number, each in enumerate(results) if isinstance(each, Tail)]
+    equal(len(winners), 1, f"the number of winners of {len(stores)} appends at {at}")
+    number, after = winners[0]
+    equal(case.store.read("log", at.size), pieces[number], "the bytes at the position")
+    losers = {each.found for each in results if isinstance(each, Conflict)}
+    equal(losers, {after}, "the tails that the losers were told")
+    return after
+
+
 @clause("concurrent", needs=("reopen",))
 def one_position_has_one_winner(case: Case) -> None:
     """Both of two workers are told that their next step counts, and both take it."""
     stores = [case.other() for _ in range(MANY)]
     tail = case.put("log", b"begin\n")
     for turn in range(case.sized(40, 5)):
+        tail = _one_wins(case, stores, tail, [b"%d:%d\n" % (number, turn) for number in range(MANY)])
 
-        def work(number: int, turn: int = turn, at: Tail = tail) -> Tail | Conflict:
-            try:
-                return stores[number].append("log", b"%d:%d\n" % (number, turn), at=at)
-            except Conflict as conflict:
-                return conflict
 
-        results = together(MANY, work)
-        winners = [(number, each) for number, each in enumerate(results) if isinstance(each, Tail)]
-        equal(len(winners), 1, f"the number of winners of {MANY} appends at {tail}")
-        number, after = winners[0]
-        equal(case.store.read("log", tail.size), b"%d:%d\n" % (number, turn), "the bytes at the position")
-        losers = {each.found for each in results if isinstance(each, Conflict)}
-        equal(losers, {after}, "the tails that the losers were told")
-        tail = after
+@clause("concurrent", needs=("reopen",))
+def one_position_has_one_winner_of_large_appends(case: Case) -> None:
+    """Two workers upload long results at once in parts, and the one that was told that it counts is replaced."""
+    stores = [case.other() for _ in range(3)]
+    tail, size = case.put("log", b"begin\n"), case.large(16 << 20, 6 << 20)
+    for turn in range(case.sized(4)):
+        pieces = [bytes([65 + number + turn]) * (size - number) for number in range(len(stores))]
+        tail = _one_wins(case, stores, tail, pieces)
 
 
 @clause("concurrent", needs=("reopen",))

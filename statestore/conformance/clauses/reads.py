@@ -141,6 +141,22 @@ def a_read_changes_nothing(case: Case) -> None:
     case.holds("log", _WHOLE)
 
 
+@clause("core", needs=("reopen",))
+def an_append_shows_to_another_store_object(case: Case) -> None:
+    """Whoever has looked at a session once does not see what is said in it since, or writes where it ended then."""
+    tail, whole, other = case.put("log", b"0"), b"0", case.other()
+    for number in range(4):
+        case.holds("log", whole, other)
+        equal(b"".join(other.stream("log")), whole, "the stream of another store object")
+        piece = b"%d" % number * (number + 1)
+        tail, whole = case.store.append("log", piece, at=tail), whole + piece
+        equal(other.tail("log"), tail, "tail() of another store object right after an append")
+        case.holds("log", whole, other)
+        equal(other.snapshot("log").read(), whole, "a snapshot of another store object")
+    equal(other.append("log", b"on", at=tail).size, tail.size + 2, "an append by another store object")
+    case.holds("log", whole + b"on")
+
+
 @clause("core")
 def a_boundary_is_where_an_append_began(case: Case) -> None:
     """A reader that starts at a boundary starts inside a record and reads its body as headers."""
