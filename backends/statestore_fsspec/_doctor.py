@@ -58,11 +58,13 @@ class _Examination(NamedTuple):
 def examine(engine: Engine) -> Iterator[Finding]:
     """Yield what the storage does, one finding after another; one that fails stops no other."""
     exam = _Examination(engine, engine.drive, f"probe/doctor-{secrets.token_hex(8)}/")
-    checks: tuple[tuple[str, Callable[[_Examination], str]], ...] = (
+    rights: tuple[tuple[str, Callable[[_Examination], str]], ...] = (
         ("right to list", _list),
         ("right to put", _put),
         ("right to get", _get),
         ("right to delete", _delete),
+    )
+    promises: tuple[tuple[str, Callable[[_Examination], str]], ...] = (
         ("exclusive creation", _exclusive),
         ("fresh listings", _fresh),
         ("ranges", _ranges),
@@ -73,14 +75,24 @@ def examine(engine: Engine) -> Iterator[Finding]:
         ("appends at once", _throughput),
         ("clock", _clock),
     )
+    usable = False
     try:
-        for name, check in checks:
-            try:
-                yield Finding(name, True, check(exam))
-            except StateStoreError as error:
-                yield Finding(name, False, str(error))
+        for name, check in rights:
+            finding = _try(exam, name, check)
+            usable = usable or finding.ok
+            yield finding
+        if usable:  # else there is no such place, or nobody is let in
+            for name, check in promises:
+                yield _try(exam, name, check)
     finally:
         _clean_up(exam)
+
+
+def _try(exam: _Examination, name: str, check: Callable[[_Examination], str]) -> Finding:
+    try:
+        return Finding(name, True, check(exam))
+    except StateStoreError as error:
+        return Finding(name, False, str(error))
 
 
 def _list(exam: _Examination) -> str:

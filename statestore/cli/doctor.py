@@ -54,7 +54,7 @@ def _advice(can: Capabilities, failed: list[str]) -> list[str]:
         else "Not safe: writing by several processes."
         if not can.shared
         else "Not safe: writing. Mend what fails above first; reading may work.",
-        "An acknowledged append survives the loss of power."
+        "An acknowledged append survives the loss of power, if the storage keeps what it has acknowledged."
         if can.durable
         else "An acknowledged append need not survive the loss of power: see the option sync."
         if can.flushes

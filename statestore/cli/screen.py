@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
@@ -102,8 +103,27 @@ def complain(text: str) -> None:
 def fail(error: StateStoreError, *, as_json: bool) -> None:
     """Print an error on standard error: a line for people and, where asked for, then one for programs."""
     complain(f"error: {error}")
+    if error.__cause__ is not None and "see the cause" in error.message:
+        complain(f"cause: {_cause(error.__cause__)}")
     if as_json:
         emit(describe(error), sys.stderr)
+
+
+def _cause(error: BaseException) -> str:
+    """Return the kinds of a library's exceptions, the outermost first, and what the system said.
+
+    Their own words are left out: they may quote a URL that is signed, or a header.
+    """
+    kinds, said = [], ""
+    seen: set[int] = set()
+    rest: BaseException | None = error
+    while rest is not None and id(rest) not in seen:
+        seen.add(id(rest))
+        kinds.append(type(rest).__name__)
+        if isinstance(rest, OSError) and rest.errno is not None:
+            said = f": {os.strerror(rest.errno).lower()}" if rest.errno > 0 else ": the host is not known"
+        rest = rest.__cause__ or rest.__context__
+    return " < ".join(dict.fromkeys(kinds)) + said
 
 
 def plural(count: int, noun: str) -> str:

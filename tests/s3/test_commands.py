@@ -83,3 +83,15 @@ def test_a_store_that_needs_no_maintenance_says_so(tmp_path: Any) -> None:
         done = run(command, str(tmp_path / "here"))
         assert done.exit_code == 1
         assert "nothing to maintain" in done.stderr
+
+
+def test_what_is_behind_an_error_is_told_by_its_kind_and_not_in_a_librarys_words(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STATESTORE_S3_ENDPOINT_URL", "http://127.0.0.1:1/secret-path")
+    done = run("ls", url)
+    error, cause = done.stderr.rstrip("\n").split("\n")
+    assert error.startswith("error: the storage does not answer: see the cause")
+    assert cause.startswith("cause: ")
+    assert cause.endswith(": connection refused")
+    assert "secret-path" not in cause

@@ -58,6 +58,14 @@ def test_a_missing_right_is_named(rgw: Rgw, denied: str, check: str, monkeypatch
     assert f"s3:{denied}" in row["message"]
 
 
+def test_where_there_is_no_bucket_nothing_else_is_tried(rgw: Rgw, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = doctor(monkeypatch, rgw, "no-such-bucket-anywhere/x", "--json")
+    assert told.exit_code == 1
+    found = rows(told)
+    assert list(found) == ["right to list", "right to put", "right to get", "right to delete"]
+    assert not any(row["ok"] for row in found.values())
+
+
 def test_a_server_that_ignores_the_condition_is_not_safe_to_write_to(
     rgw: Rgw, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
