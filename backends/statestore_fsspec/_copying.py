@@ -1,4 +1,9 @@
-"""Copying: the new log's data first, then its head, so that it is there whole or not at all."""
+"""Copying: the new log's data first, then its head, so that it is there whole or not at all.
+
+Only merges are copied on the storage. Such a request overwrites, and a double of it may come at any time; so it has to
+carry the same bytes whenever that is. A merge's key says what it holds. A single's does not: once that was collected, a
+late append may lie there, which the double would then put into a log that has long been acknowledged.
+"""
 
 from __future__ import annotations
 
@@ -65,13 +70,8 @@ def _fill(finder: Finder, found: Found, target: str, run: str, end: int) -> Step
     pairs: list[tuple[str, str]] = []
     for group in _groups(found.walk.covering(0, end), end):
         first, last = group[0], group[-1]
-        if first is last and last.stop <= end:
-            to = (
-                layout.merge_key(target, run, first.start, first.stop)
-                if first.merged
-                else layout.single_key(target, run, first.start)
-            )
-            pairs.append((first.key, to))
+        if first is last and last.merged and last.stop <= end:
+            pairs.append((first.key, layout.merge_key(target, run, first.start, first.stop)))
             continue
         stop = min(last.stop, end)
         data = yield from fetch_fresh(finder, found.sent, group, first.start, stop)

@@ -89,7 +89,10 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """Copy objects on the storage, each onto a key that nobody else writes; reply: whether all sources were there."""
+    """Copy objects on the storage, whatever is at the new keys; reply: whether all sources were there.
+
+    What a source's key holds has to be the same for ever: the request may be carried out again at any later time.
+    """
 
     pairs: tuple[tuple[str, str], ...]
 

@@ -31,6 +31,7 @@ from tests.object_storage.scene import (
     NEVER,
     PART,
     RETRIED,
+    Flying,
     Scenario,
     State,
     Step,
@@ -199,11 +200,17 @@ class Model:
             if node.request is not DONE and client not in state.asleep:
                 yield from self._requested(state, client)
         for flying in dict.fromkeys(state.flying):
-            if flying[0] not in state.objects:
-                rest = list(state.flying)
-                rest.remove(flying)
-                step = Step(None, Put(*flying), Outcome.CREATED, LATE)
-                yield from self._after(step, lambda f=flying, r=rest: self._put(state, *f)._replace(flying=tuple(r)))
+            key, what = flying
+            rest = list(state.flying)
+            rest.remove(flying)
+            landed = state._replace(flying=tuple(rest))
+            if isinstance(what, bytes) and key not in state.objects:
+                step = Step(None, Put(key, what), Outcome.CREATED, LATE)
+                yield from self._after(step, lambda s=landed, k=key, raw=what: self._put(s, k, raw))
+            elif isinstance(what, str) and what in state.objects:
+                step = Step(None, Copy(((what, key),)), (True,), LATE)
+                raw = state.objects[what].data
+                yield from self._after(step, lambda s=landed, k=key, raw=raw: self._put(s, k, raw))
         if state.clock < len(self.scenario.ticks):
             later = state._replace(clock=state.clock + 1, asleep=frozenset())
             yield from self._awake(Step(None, NOW, self._times[later.clock]), later, sorted(state.asleep))
@@ -235,7 +242,7 @@ class Model:
         """Say whether another head can appear."""
         return (
             any(state.nodes[client].request is not DONE for client in self._turners)
-            or any(key.startswith("heads/") or raw.startswith(b"sts1 s") for key, raw in state.flying)
+            or any(key.startswith("heads/") or raw[:6] == b"sts1 s" for key, raw in state.flying)
             or state.truth.sealed()
         )
 
@@ -260,6 +267,9 @@ class Model:
             yield from self._put_by(state, client, request, still)
         else:
             yield from self._part(state, client, request, still)
+            # Where nothing is ever removed, the double of a copy finds just what the first one did.
+            if state.faults and DOUBLED in self.scenario.kinds and isinstance(request, Copy):
+                yield from self._copied_twice(state, client, request)
         if state.faults and FAILED in self.scenario.kinds and not isinstance(request, Put):
             spent = state._replace(faults=state.faults - 1)
             yield from self._answered(spent, client, FAILED, Raised("the storage does not answer"))
@@ -280,7 +290,7 @@ class Model:
         def sent(effect: bool, fault: str | None, answer: Outcome) -> Iterator[Next]:
             before = state if fault is None else state._replace(faults=state.faults - 1)
             if fault in (LATE, DOUBLED):
-                before = before._replace(flying=tuple(sorted((*state.flying, (request.key, request.data)))))
+                before = before._replace(flying=_with(state.flying, request.key, request.data))
             try:
                 after = self._put(before, request.key, request.data) if effect else before
             except Violation as violation:
@@ -317,7 +327,14 @@ class Model:
         objects = self._one({**state.objects, key: Stored(data, now)})
         return self._told(state._replace(objects=objects), state.truth.created(objects, key))
 
-    def _part(self, state: State, client: int, request: Any, still: bool) -> Iterator[Next]:
+    def _copied_twice(self, state: State, client: int, request: Copy) -> Iterator[Next]:
+        """Do one part of a copy, whose double is stuck: it then overwrites, with what the source is by then."""
+        if self._may_collect(state):
+            source, target = request.pairs[len(state.parts[client])]
+            spent = state._replace(faults=state.faults - 1, flying=_with(state.flying, target, source))
+            yield from self._part(spent, client, request, False, DOUBLED)
+
+    def _part(self, state: State, client: int, request: Any, still: bool, fault: str | None = None) -> Iterator[Next]:
         """Do one part of a request that has several, each at a moment of its own."""
         done = state.parts[client]
         try:
@@ -339,14 +356,14 @@ class Model:
                     objects = self._one(objects)
                     state = self._told(state._replace(objects=objects), state.truth.removed(objects, key))
         except Violation as violation:
-            yield Step(client, request, None), violation
+            yield Step(client, request, None, fault), violation
             return
         if len(done) < whole:
             parts = (*state.parts[:client], done, *state.parts[client + 1 :])
-            yield Step(client, request, done), state._replace(parts=parts)
+            yield Step(client, request, done, fault), state._replace(parts=parts)
             return
         answer: Any = done if isinstance(request, Fetch) else all(done) if isinstance(request, Copy) else None
-        yield from self._answered(state, client, None, answer, still=still)
+        yield from self._answered(state, client, fault, answer, still=still)
 
     def _answered(
         self, state: State, client: int, fault: str | None, reply: Any, *, still: bool = False
@@ -397,7 +414,7 @@ class Model:
             item
             for item in state.flying
             if item[0] not in state.objects or (collected and (self.scenario.passing or item[0].startswith("data/")))
-        )
+        )  # without collectors a copy finds what it has found before
         return state if len(rest) == len(state.flying) else state._replace(flying=rest)
 
     def _after(self, step: Step, change: Callable[[], State]) -> Iterator[Next]:
@@ -405,3 +422,8 @@ class Model:
             yield step, change()
         except Violation as violation:
             yield step, violation
+
+
+def _with(flying: tuple[Flying, ...], key: str, what: bytes | str) -> tuple[Flying, ...]:
+    """Return the requests on their way when there is one more, always in the same order."""
+    return tuple(sorted((*flying, (key, what)), key=lambda item: (item[0], isinstance(item[1], str), item[1])))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from statestore_fsspec import _check, _finding, _layout, _upkeep, _walk
+from statestore_fsspec import _check, _copying, _finding, _layout, _upkeep, _walk
 from statestore_fsspec._finding import Finder
 from statestore_fsspec._steps import Remove
 from statestore_fsspec._writing import Writer
@@ -363,6 +363,32 @@ BROKEN = (
             ticks=(3, 3),
             late="create a | append zzzz",
             writer="tail, append b, append cd, append e, merge 2 | collect, merge 4, collect, verify",
+        ),
+    ),
+    Broken(
+        8,
+        "only merges are copied by the storage, since their keys say what they hold",
+        (
+            Edit(
+                _copying._fill,
+                "if first is last and last.merged and last.stop <= end:",
+                "if first is last and last.stop <= end:",
+                also={
+                    "layout.merge_key(target, run, first.start, first.stop)": (
+                        "layout.single_key(target, run, first.start)"
+                    )
+                },
+            ),
+        ),
+        Scenario(
+            {
+                "copier": "create ab | copy y 3, append z",
+                "writer": "tail, append c, append d | merge 4, collect",
+            },
+            faults=1,
+            kinds=frozenset({DOUBLED}),
+            ticks=(3,),
+            page=9,
         ),
     ),
     Broken(

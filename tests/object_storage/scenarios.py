@@ -38,7 +38,7 @@ _BOUNDED = {
         page=9, late="create a | append z", other="tail, append b | merge 2, collect, verify"
     ),
     "a late writer, and a verifier of merges that are collected": _scene(
-        faults=0, late="create a | append z", other="tail, append b | merge 2, collect", verifier="verify"
+        faults=0, page=9, late="create a | append z", other="tail, append b | merge 2, collect", verifier="verify"
     ),
     "a late writer of four bytes, and a verifier of merges within merges": _scene(
         faults=0,
@@ -51,7 +51,7 @@ _BOUNDED = {
         faults=0, page=1, writer="create a, append b | append c, merge 2, collect", verifier="verify"
     ),
     "a verifier, and a log that is deleted, collected and made again": _scene(
-        faults=0, deleter="create a, append b | delete, create c, append d, collect", verifier="verify"
+        faults=0, deleter="create a, append b | delete, create c, collect", verifier="verify"
     ),
     "a late writer of two bytes, a reader, and merges that are collected": _scene(
         late="create a | append zz", other="tail, append b | merge 2, collect", reader="read"
@@ -112,7 +112,10 @@ _BOUNDED = {
         ticks=(), writer="create a | append b", copier="copy y, y.read", deleter="delete"
     ),
     "a copier, and merges that are collected": _scene(
-        late="create a, append b, append c | merge 2, collect", copier="copy y 3, y.read"
+        faults=0, late="create a, append b, append c | merge 2, collect", copier="copy y 3, y.read"
+    ),
+    "a copier whose requests have doubles, and merges within merges": _scene(
+        page=9, late="create a, append b, append c, append d, merge 2 | merge 4, collect", copier="copy y 3"
     ),
     "a copier, and a source that is deleted and collected": _scene(
         faults=0, writer="create a | append b, delete, collect", copier="copy y, y.read"
@@ -133,7 +136,7 @@ LEAST = {
     "a late writer, and merges that are collected": 2_000,
     "a late writer who goes on, and merges that are collected": 8_000,
     "a late writer, and a check of what its request left": 4_000,
-    "a late writer, and a verifier of merges that are collected": 15_000,
+    "a late writer, and a verifier of merges that are collected": 10_000,
     "a late writer of four bytes, and a verifier of merges within merges": 10_000,
     "a verifier whose pages are collected as it reads": 4_000,
     "a verifier, and a log that is deleted, collected and made again": 4_000,
@@ -155,7 +158,8 @@ LEAST = {
     "a slow creator, and a collector": 8_000,
     "a slow creator, a collector, and whoever asks for the tail": 20_000,
     "a copier, a writer and a deleter": 10_000,
-    "a copier, and merges that are collected": 30_000,
+    "a copier, and merges that are collected": 6_000,
+    "a copier whose requests have doubles, and merges within merges": 15_000,
     "a copier, and a source that is deleted and collected": 5_000,
     "a copier, and a creator of the target who deletes it": 6_000,
 }

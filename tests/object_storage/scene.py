@@ -14,6 +14,7 @@ __all__ = [
     "ALL_FAULTS",
     "DOUBLED",
     "FAILED",
+    "Flying",
     "GRACE",
     "LATE",
     "LOST",
@@ -38,6 +39,10 @@ ALL_FAULTS: Final = frozenset({LOST, NEVER, LATE, DOUBLED, RETRIED, FAILED})
 
 GRACE: Final = 2
 """The grace period, in the clock's units; a listing can be believed for half of it."""
+
+
+Flying = tuple[str, bytes | str]
+"""A request on its way: a key and what is to be created there, or the key of what is to be copied there."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +77,7 @@ class State(NamedTuple):
     """Everything at one moment. Nothing in it is ever changed."""
 
     objects: dict[str, Stored]
-    flying: tuple[tuple[str, bytes], ...]
+    flying: tuple[Flying, ...]
     clock: int  # how many ticks there were
     faults: int  # how many there can still be
     nodes: tuple[Node, ...]

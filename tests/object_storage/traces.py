@@ -100,6 +100,9 @@ class _Words:
         if step.client is None:
             if step.request is NOW:
                 return f"*It is {step.answer:g}.*"
+            if isinstance(step.request, Copy):
+                ((source, target),) = step.request.pairs
+                return f"*The stuck request arrives:* {self._key(source)} is copied to {self._key(target)}."
             return (
                 f"*The stuck request arrives:* {self._key(step.request.key)} is created: {self._object(step.request)}."
             )
@@ -126,8 +129,8 @@ class _Words:
                 return f"fetches {self._key(span.key)}: not there."
             return f"fetches {self._key(span.key)}: {self._object(Put(span.key, answer[done]))}."
         if isinstance(request, Copy):
-            pairs = (f"{self._key(source)} to {self._key(target)}" for source, target in request.pairs)
-            return f"copies {', '.join(pairs)}."
+            source, target = request.pairs[(len(request.pairs) if type(answer) is bool else len(answer)) - 1]
+            return f"copies {self._key(source)} to {self._key(target)}{f': {step.fault}' if step.fault else ''}."
         assert isinstance(request, Remove)
         done = len(request.keys) if answer is None else len(answer)
         return f"removes {self._key(request.keys[done - 1])}."
