@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -30,6 +34,7 @@ class Place(ABC):
         url: where it is.
         options: what opens it.
         secrets: what must never show.
+        fill: fills the storage for a while, where that can be done.
         aim: what can be done to requests there.
         server: the storage's server.
     """
@@ -37,6 +42,7 @@ class Place(ABC):
     url: str
     options: dict[str, Any]
     secrets: tuple[str, ...] = ()
+    fill: Callable[[], AbstractContextManager[None]] | None = None
     aim: Aim
     server: Any
 
@@ -69,7 +75,9 @@ class Place(ABC):
         """Yield the kit's harness for this place, which is a root already: the probe has tests of its own."""
         self.put(SETTINGS, Settings().spell())
         again = partial(open_store, self.url, **self.options)
-        yield Harness(open=again, reopen=again, spawn=again, raw_read=self.raw_read, secrets=self.secrets)
+        yield Harness(
+            open=again, reopen=again, spawn=again, raw_read=self.raw_read, fill=self.fill, secrets=self.secrets
+        )
 
     def raw_read(self, log: str) -> bytes:
         """Concatenate the appends of the newest run, as a person with a browser would."""
@@ -89,6 +97,22 @@ class SftpPlace(Place):
         name = uuid.uuid4().hex
         self.server, self.folder = server, server.path(name)
         self.url, self.options = server.url(name), server.options()
+        if os.geteuid() == 0 and shutil.which("mount"):
+            self.fill = self._fill
+
+    @contextmanager
+    def _fill(self) -> Iterator[None]:
+        """Let all of the folder lie on a small file system for a while; to mount it takes root."""
+        folder = os.open(self.folder, os.O_RDONLY)
+        below = f"/proc/self/fd/{folder}"
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(self.folder)], check=True)
+        try:
+            shutil.copytree(below, self.folder, dirs_exist_ok=True)
+            yield
+            shutil.copytree(self.folder, below, dirs_exist_ok=True)
+        finally:
+            subprocess.run(["umount", "--lazy", str(self.folder)], check=True)
+            os.close(folder)
 
     def proxy(self) -> TcpProxy:
         return TcpProxy(f"ssh://{self.server.host}:{self.server.port}")
