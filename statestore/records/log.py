@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from statestore import names
-from statestore.errors import Conflict, Corrupt, NotFound, StateStoreError, Unavailable
+from statestore.errors import Conflict, Corrupt, Held, NotFound, StateStoreError, Unavailable
 from statestore.records.record import Draft, Record, place, spell, unnumbered
 from statestore.records.scan import Scan
 from statestore.store import NEW, Snapshot, Store, Tail
@@ -225,7 +225,9 @@ class RecordLog:
             data = place(drafts, end.number)
             try:
                 tail = self.store.append(self.name, data, at=end.tail)
-            except Conflict:
+            except Conflict as error:
+                if unknown and getattr(error.found, "run", None) != end.tail.run:
+                    raise self._unsettled(end, error) from error
                 # The place is taken by other bytes: whatever was unknown, ours are not there and never will be.
                 unknown = False
                 races += 1
@@ -244,13 +246,7 @@ class RecordLog:
                 # "Nothing was done" is true of this try alone.
                 if not unknown:
                     raise
-                raise Unavailable(
-                    "the storage refused to say whether the records are there: look for them before adding them again",
-                    retry=True,
-                    effect_unknown=True,
-                    log=self.name,
-                    offset=end.tail.size,
-                ) from error
+                raise self._unsettled(end, error) from error
             else:
                 self._end = _End(tail, end.number + len(drafts))
                 return end, data
@@ -356,6 +352,16 @@ class RecordLog:
                 offset=records.end,
             )
         self.store.cut(self.name, records.end, at=tail)
+
+    def _unsettled(self, end: _End, error: StateStoreError) -> Unavailable:
+        """Return the error for records whose fate is unknown and was not settled by what a repetition met."""
+        return Unavailable(
+            "the storage refused to say whether the records are there: look for them before adding them again",
+            retry=isinstance(error, Held),  # whoever holds the log will let go; a log that is gone does not come back
+            effect_unknown=True,
+            log=self.name,
+            offset=end.tail.size,
+        )
 
     def _overtaken(self) -> Conflict:
         return Conflict("others append all the time: hold the log, or try again", log=self.name, attempts=_RACES)
