@@ -12,6 +12,7 @@ import asyncio
 import os
 import re
 import signal
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -22,6 +23,7 @@ from tests.proxy import Fault, Proxy, Request, Stream, reset
 __all__ = ["Fault", "TcpProxy"]
 
 _ESTABLISHED: Final = "01"
+_LISTENING: Final = "0A"
 _PATIENCE: Final = 0.3  # seconds
 
 
@@ -182,17 +184,23 @@ class _Wire:
 
 
 def processes(host: str, port: int) -> list[int]:
-    """Return the processes that have a connection from this address."""
-    inodes = set()
+    """Return the processes that have a connection from this address, without those that wait for others too."""
     address = f"{''.join(f'{int(part):02X}' for part in reversed(host.split('.')))}:{port:04X}"
-    for line in Path("/proc/net/tcp").read_text().split("\n")[1:]:
-        fields = line.split()
-        if len(fields) > 9 and fields[2] == address and fields[3] == _ESTABLISHED:
-            inodes.add(f"socket:[{fields[9]}]")
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().split("\n")[1:] if line]
+    theirs = {f"socket:[{row[9]}]" for row in rows if (row[2], row[3]) == (address, _ESTABLISHED)}
+    waiting = {f"socket:[{row[9]}]" for row in rows if row[3] == _LISTENING}
     found = []
     for folder in Path("/proc").iterdir():
         if re.fullmatch("[0-9]+", folder.name):
-            with suppress(OSError):
-                if any(os.readlink(file) in inodes for file in (folder / "fd").iterdir()):
-                    found.append(int(folder.name))
+            files = set(_files(folder / "fd"))
+            if files & theirs and not files & waiting:
+                found.append(int(folder.name))
     return found
+
+
+def _files(folder: Path) -> Iterator[str]:
+    """Yield what the descriptors of a process are, as far as they last."""
+    with suppress(OSError):
+        for file in folder.iterdir():
+            with suppress(OSError):
+                yield os.readlink(file)

@@ -138,23 +138,26 @@ def test_no_answer(server: Shouter, proxy: TcpProxy, fault: Fault, heard: list[b
 def test_a_process_that_serves_is_killed() -> None:
     code = (
         "import socket; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1], flush=True);"
-        "c, _ = s.accept(); c.recv(1000); c.recv(1000)"
+        "c, _ = s.accept(); s.close(); c.recv(1000); c.sendall(b'ready'); c.recv(1000); c.recv(1000)"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as child:
         assert child.stdout
         port = int(child.stdout.readline())
         with TcpProxy(f"tcp://127.0.0.1:{port}") as proxy, dial(proxy) as client:
+            assert ask(client, b"hello") == b"ready"
             proxy.inject(Fault.KILLED)
             assert ask(client, b"die") == b""
         assert child.wait(60) == -signal.SIGKILL
 
 
-def test_the_processes_of_a_connection_are_found() -> None:
+def test_whoever_waits_for_other_connections_is_not_killed() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_connection(listener.getsockname()) as client:
         served, address = listener.accept()
         with served:
-            assert os.getpid() in processes(*address)
             assert client.getsockname() == address
+            assert processes(*address) == []
+            listener.close()
+            assert processes(*address) == [os.getpid()]
 
 
 def test_a_stream_has_no_requests_to_be_doubled(proxy: TcpProxy) -> None:
