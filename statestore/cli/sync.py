@@ -145,16 +145,17 @@ def _open_target(target: str, dry_run: bool) -> Store:
 @contextmanager
 def _known(source: str, target: str, state: Path | None, wanted: bool) -> Iterator[Known | None]:
     """Yield what is known of the two stores; None where a later process could not rely on it, or nobody wants it."""
+    from statestore.caches import cache_directory, make_private
     from statestore.sync import Known
 
     if not wanted:
         yield None
         return
     pair = hashlib.sha256("\0".join(map(_identity, (source, target))).encode("utf-8", "surrogateescape")).hexdigest()
-    path = state or _cache() / f"{pair[:32]}.jsonl"
+    path = state or cache_directory("sync") / f"{pair[:32]}.jsonl"
     if state is None:
         try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(path.parent)
         except OSError as error:
             complain(
                 f"note: what is equal is not remembered: {(error.strerror or str(error)).lower()} path={path.parent}"
@@ -168,12 +169,6 @@ def _known(source: str, target: str, state: Path | None, wanted: bool) -> Iterat
         known.close()
         if known.problem:
             complain(f"note: what is equal is not remembered: {known.problem.lower()} path={path}")
-
-
-def _cache() -> Path:
-    """Return the directory for what may be removed at any time."""
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "statestore" / "sync"
 
 
 def _identity(where: str) -> str:

@@ -10,6 +10,7 @@ from contextlib import suppress
 from hashlib import blake2b
 from typing import Final
 
+from statestore.caches import make_private
 from statestore.wrappers._kept import KeptLog
 
 __all__ = ["Directory"]
@@ -62,7 +63,7 @@ class Directory:
 
     def make(self) -> None:
         """Make the directory, for its owner alone."""
-        _make(self.path)
+        make_private(self.path)
 
     def make_room(self, need: int, keep: str) -> bool:
         """Remove the logs that were used longest ago until `need` more bytes fit; say whether they do.
@@ -100,17 +101,6 @@ class Directory:
             self._told.add(what)
             why = f": {error.strerror}" if error and error.strerror else ""
             _log.warning("%s%s; reading goes on without it directory=%s", what, why, ascii(self.path))
-
-
-def _make(path: str) -> None:
-    try:
-        os.mkdir(path, 0o700)
-    except FileExistsError:
-        pass  # somebody else was first
-    except FileNotFoundError:
-        _make(os.path.dirname(path))
-        with suppress(FileExistsError):
-            os.mkdir(path, 0o700)
 
 
 def _digest(*words: str, size: int = 16) -> bytes:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from pydantic import BaseModel, ByteSize, ConfigDict, Field, field_validator
 
+from statestore.caches import cache_directory
 from statestore.plugins import Wrapping, hookimpl
 from statestore.store import Store
 
@@ -34,8 +34,7 @@ class CachedOptions(BaseModel):
 def _cached(store: Store, options: CachedOptions, origin: str) -> Store:
     from statestore.wrappers.cached import Cached
 
-    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return Cached(store, options.directory or caches / "statestore", origin=origin, limit=options.limit)
+    return Cached(store, options.directory or cache_directory(), origin=origin, limit=options.limit)
 
 
 @hookimpl
