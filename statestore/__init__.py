@@ -1,7 +1,8 @@
 """statestore: the state of AI agents, as append-only logs.
 
 A store holds logs (:func:`open_store`), a log holds records (:class:`RecordLog`), and a session is a log that
-tells an agent's story (:class:`Sessions`). What can go wrong is drawn in :mod:`statestore.errors`.
+tells an agent's story (:class:`Sessions`); a conversation is one that keeps messages, metadata, summaries and lists
+(:class:`Conversations`). What can go wrong is drawn in :mod:`statestore.errors`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 from statestore.errors import StateStoreError
 
 if TYPE_CHECKING:
+    from statestore.conversations import Conversations
     from statestore.plugins import open_store
     from statestore.records import Record, RecordLog, draft
     from statestore.sessions import Conf, Sessions, Transcript
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Conf",
+    "Conversations",
     "NEW",
     "Record",
     "RecordLog",
@@ -36,6 +39,7 @@ __version__ = "0.1.0"
 # Loaded when first asked for, so that nobody loads more than is used.
 _LAZY = {
     "Conf": "statestore.sessions",
+    "Conversations": "statestore.conversations",
     "NEW": "statestore.store",
     "Record": "statestore.records",
     "RecordLog": "statestore.records",

@@ -13,7 +13,13 @@ import pytest
 ROOT = Path(__file__).parent.parent
 NEAR_RECORDS = sorted(
     path
-    for place in ("statestore/records", "statestore/sessions", "statestore/wrappers", "backends")
+    for place in (
+        "statestore/records",
+        "statestore/sessions",
+        "statestore/conversations",
+        "statestore/wrappers",
+        "backends",
+    )
     for path in (ROOT / place).rglob("*.py")
     if path.name != "faultyfs.py"  # a file system itself: it passes on what it is asked
 )

@@ -59,6 +59,20 @@ class RecordLog:
     def __repr__(self) -> str:
         return f"RecordLog({self.store!r}, {self.name!r})"
 
+    @property
+    def end(self) -> tuple[Tail, int] | None:
+        """Where the records end, as far as this object has seen: the tail, and the next record's number."""
+        return (self._end.tail, self._end.number) if self._end else None
+
+    def resume(self, tail: Tail, number: int) -> None:
+        """Take over from a reader who knows where the records end, so that no header has to be read for that.
+
+        Args:
+            tail: the tail just behind the last whole record.
+            number: the next record's number.
+        """
+        self._end = _End(tail, number)
+
     def __iter__(self) -> Iterator[Record]:
         """Yield all records, in bounded memory; a torn end is left out."""
         return self.read()
