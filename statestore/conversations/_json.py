@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-__all__ = ["MAX_DEPTH", "encode", "loads", "parse", "plain"]
+__all__ = ["MAX_DEPTH", "encode", "is_json", "loads", "parse", "plain"]
 
 MAX_DEPTH: Final = 100
 """How deep values may be nested."""
@@ -72,6 +72,15 @@ def encode(value: Any) -> bytes:
 def loads(data: bytes | str) -> Any:
     """Return the value that JSON spells, ints of any size as ints."""
     return json.loads(data)
+
+
+def is_json(text: str) -> bool:
+    """Say whether a text is one JSON value."""
+    try:
+        msgspec.json.decode(text.encode(), type=msgspec.Raw)
+    except (ValueError, RecursionError, msgspec.DecodeError):
+        return False
+    return True
 
 
 def parse(data: bytes) -> Any:

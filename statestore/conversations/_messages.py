@@ -69,7 +69,7 @@ def _apply_rules(value: dict[str, Any]) -> bool:
     changed = value.pop("source", value) is not value
     for call in value.get("tool_calls") or ():
         args = call.get("args", "")
-        if isinstance(args, str) and not _is_json(args):
+        if isinstance(args, str) and not _json.is_json(args):
             call["args"] = {}
             changed = True
     if value.get("tool_result") is not None and "content" in value:
@@ -78,14 +78,6 @@ def _apply_rules(value: dict[str, Any]) -> bool:
             del value["content"]
             changed = True
     return changed
-
-
-def _is_json(text: str) -> bool:
-    try:
-        _json.loads(text.encode())
-    except (ValueError, RecursionError):
-        return False
-    return True
 
 
 def _text_of(result: Mapping[str, Any]) -> str:

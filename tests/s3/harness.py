@@ -29,16 +29,22 @@ def options(server: S3Server, **more: Any) -> dict[str, Any]:
     return {**given, **more}
 
 
+def prepared(server: S3Server, bucket: str) -> str:
+    """Return the URL of an empty root in a bucket that holds its settings already."""
+    prefix = uuid.uuid4().hex
+    _client(server).put_object(Bucket=bucket, Key=f"{prefix}/{_SETTINGS}", Body=_settings(server, bucket))
+    return f"s3://{bucket}/{prefix}"
+
+
 def harness(server: S3Server, bucket: str, place: Path, **more: Any) -> Iterator[Harness]:
     """Yield a harness on an empty prefix of a bucket, where nothing is but the settings of a root.
 
     To try the storage before the first write takes fifty requests, and a kit of 200 clauses has 200 roots. So one
     root of the bucket is made by a store, after it has tried the storage, and all others get its settings.
     """
-    prefix = uuid.uuid4().hex
-    url = f"s3://{bucket}/{prefix}"
+    url = prepared(server, bucket)
+    prefix = url.rpartition("/")[2]
     client = _client(server)
-    client.put_object(Bucket=bucket, Key=f"{prefix}/{_SETTINGS}", Body=_settings(server, bucket))
 
     def put(key: str, data: bytes) -> None:
         client.put_object(Bucket=bucket, Key=f"{prefix}/{key}", Body=data)
