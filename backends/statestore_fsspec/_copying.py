@@ -16,7 +16,7 @@ from statestore_fsspec import _layout as layout
 from statestore_fsspec._finding import Finder, Found
 from statestore_fsspec._layout import Segment
 from statestore_fsspec._reading import Gone, fetch_fresh
-from statestore_fsspec._steps import NOW, TOKEN, Copy, Outcome, Pause, Put, Steps
+from statestore_fsspec._steps import TOKEN, Copy, Outcome, Pause, Put, Steps
 from statestore_fsspec._writing import Writer
 
 __all__ = ["copy"]
@@ -36,13 +36,16 @@ def copy(writer: Writer, source: str, target: str, stop: int | None, known: Foun
         stop: how many bytes are copied; all where it is None.
         known: what the source was found to be, to copy just that.
     """
-    finder = writer.finder
+    finder, meant = writer.finder, known.run if known is not None else None
     for attempt in range(_TRIES):
         if attempt:
             yield Pause(attempt)
         found = known or (yield from finder.find(source))
+        known = None
         if found.walk is None:
             raise NotFound("no such log", log=source)
+        if meant not in (None, found.run):
+            raise NotFound("the log was deleted before it was copied", log=source)
         try:
             generation, there = yield from writer.vacancy(target)
             if there is not None:
@@ -52,15 +55,8 @@ def copy(writer: Writer, source: str, target: str, stop: int | None, known: Foun
             filled = yield from _fill(finder, found, target, run, end)
         except Gone:
             filled = False
-        if not finder.is_fresh(found.sent, (yield NOW)):
-            # What was read may have been put back by a late request, after it had been collected.
-            again = yield from finder.find(source)
-            if again.run != found.run:
-                raise NotFound("the log was deleted while it was copied", log=source)
-            filled, known = False, None
         if filled and (yield from writer.publish(target, run)):
             return Tail(end, run)
-        known = None
     raise Unavailable("the storage does not say that it has stored the copy: try again", retry=True, log=target)
 
 

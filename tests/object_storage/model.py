@@ -356,7 +356,7 @@ class Model:
                     objects = self._one(objects)
                     state = self._told(state._replace(objects=objects), state.truth.removed(objects, key))
         except Violation as violation:
-            yield Step(client, request, None, fault), violation
+            yield Step(client, request, done, fault), violation
             return
         if len(done) < whole:
             parts = (*state.parts[:client], done, *state.parts[client + 1 :])

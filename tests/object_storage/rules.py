@@ -44,7 +44,12 @@ BROKEN = (
         1,
         "the name of a run is random",
         (Edit(_layout.new_run, "{token}", "{'0' * 16}"),),
-        _scene(ticks=(), creator="create a, append b |", copier="copy y", other="copy y 1"),
+        _scene(
+            ticks=(),
+            page=9,
+            copier="create a, append b, merge 2 | copy y",
+            other="w.create c, w.append d, w.merge 2 | w.copy y",
+        ),
     ),
     Broken(
         1,
@@ -314,7 +319,7 @@ BROKEN = (
     Broken(
         8,
         "so does a copier",
-        (fresh("copy"),),
+        (fresh("fetch_fresh", "_fill"),),
         _scene(
             late="create ab | append z",
             writer="tail, append c, append d | merge 2, collect",

@@ -158,8 +158,8 @@ LEAST = {
     "a slow creator, and a collector": 8_000,
     "a slow creator, a collector, and whoever asks for the tail": 20_000,
     "a copier, a writer and a deleter": 10_000,
-    "a copier, and merges that are collected": 6_000,
-    "a copier whose requests have doubles, and merges within merges": 15_000,
+    "a copier, and merges that are collected": 4_000,
+    "a copier whose requests have doubles, and merges within merges": 8_000,
     "a copier, and a source that is deleted and collected": 5_000,
     "a copier, and a creator of the target who deletes it": 6_000,
 }
