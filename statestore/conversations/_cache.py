@@ -36,29 +36,42 @@ class Cache:
         """Know nothing any more."""
         self._lock = Lock()
         self._logs: OrderedDict[str, tuple[ConversationLog, int]] = OrderedDict()
+        self._used: dict[str, tuple[ConversationLog, int]] = {}  # with the number of threads that use or await each
         self._weight = 0
         self._pid = os.getpid()
 
     @contextmanager
     def use(self, name: str) -> Iterator[ConversationLog]:
-        """Give a log to one thread."""
+        """Give a log to one thread at a time; of all threads of a process, none decides on an old state."""
         if os.getpid() != self._pid:
             self.clear()
         with self._lock:
-            log, _ = self._logs.get(name) or (ConversationLog(self._store, name), 0)
-        with log.lock:
-            try:
+            log, users = self._used.get(name) or (self._known(name), 0)
+            self._used[name] = (log, users + 1)
+        try:
+            with log.lock:
                 yield log
-            finally:
-                self._keep(name, log)
+        finally:
+            self._keep(name, log)
+
+    def _known(self, name: str) -> ConversationLog:
+        found = self._logs.get(name)
+        return found[0] if found else ConversationLog(self._store, name)
 
     def _keep(self, name: str, log: ConversationLog) -> None:
-        state = log.state
-        if state is not None and log.weight > self._limit // 4:
-            state.trim(_KEPT)
         with self._lock:
+            log_, users = self._used.pop(name, (log, 1))
+            if log_ is not log:  # of before this was cleared
+                self._used[name] = (log_, users)
+                return
+            if users > 1:
+                self._used[name] = (log, users - 1)
+                return
+            # Nobody else has it, nor gets it while the lock is held.
+            if log.state is not None and log.weight > self._limit // 4:
+                log.state.trim(_KEPT)
             self._weight -= self._logs.pop(name, (log, 0))[1]
-            if state is None:
+            if log.state is None:
                 return
             self._logs[name] = (log, log.weight)
             self._weight += log.weight
