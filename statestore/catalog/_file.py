@@ -199,7 +199,8 @@ class States:
         """Do about a failure what can be done; say whether to try again."""
         import sqlite3
 
-        if not isinstance(error, sqlite3.Error | OSError | _NotOurs):
+        # A ValueError is a text in the file, or about it, that is not UTF-8.
+        if not isinstance(error, sqlite3.Error | OSError | ValueError | _NotOurs):
             raise error
         code = getattr(error, "sqlite_errorcode", 0)
         if code & 255 in _LOCKED:
@@ -207,7 +208,7 @@ class States:
             self._set_wait(0)
             self._tell("others hold it, and it is not used meanwhile", error)
             if self._connection is not None and self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
+                self._connection.rollback()
             return False
         opened = self._connection is not None
         self._let_go()

@@ -132,6 +132,7 @@ def test_a_log_that_has_not_grown_is_not_read_and_one_that_has_is_read_once() ->
         assert (reads(store), fold.steps) == (30, 30)
         fold.steps = 0
         shown(catalog)
+        assert store.calls == {"list": 1}
         assert (reads(store), fold.steps) == (0, 0)
         add(store, "log-07", b"y", b"z")
         reads(store)
