@@ -65,7 +65,7 @@ class BriefFold:
         if kind == "conversation.saved" or (kind == "conversation.messages" and first is None):
             change = decode_record(record)
             if isinstance(change, Saved):
-                user_id = _json.loads(bytes(change.profile["user_id"]))
+                user_id = _json.loads(bytes(change.profile.get("user_id", b'""')))
                 created = change.created or created
                 first = first if change.keep else _first(change.messages)
             elif isinstance(change, Messages):

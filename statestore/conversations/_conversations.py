@@ -278,7 +278,7 @@ class Conversations(History, Details):
                 raise row.error
             brief = row.value if row.value is not None else Brief(created=_DAMAGED)
             if brief.created:  # what has no whole record is no conversation
-                yield id_, brief, row.tail
+                yield id_, brief, None if row.error else row.tail
 
     def _catalog(self) -> Catalog[Brief]:
         with self._making:
