@@ -152,28 +152,46 @@ class AzureDrive(BucketDrive):
         return self._run(ask)
 
     def copy(self, source: str, target: str) -> bool:
-        """Copy an object on the storage; return whether it was there."""
+        """Copy an object on the storage, unless there is one at `target`; return whether it was there.
 
-        async def status(begin: bool) -> str:
+        A copy that is asked for again, and so found at its target, may still be under way there.
+        """
+        from azure.core import MatchConditions
+
+        async def begin() -> str:
             client = self.files.service_client
             async with (
                 client.get_blob_client(self.bucket, self.name(source)) as old,
                 client.get_blob_client(self.bucket, self.name(target)) as new,
             ):
-                if begin:
-                    return str((await new.start_copy_from_url(old.url, **self._limits))["copy_status"])
-                return str((await new.get_blob_properties(**self._limits)).copy.status)
+                condition = MatchConditions.IfMissing
+                said = await new.start_copy_from_url(old.url, match_condition=condition, **self._limits)
+                return str(said["copy_status"])
 
         try:
-            found = self._run(lambda: status(True))
-            while found == "pending":
-                time.sleep(_COPYING)
-                found = self._run(lambda: status(False))
+            found = self._run(begin)
         except Exception as error:
-            return self.judged(error, "copy", target) is not Answer.MISSING
+            if self.judged(error, "copy", target) is Answer.MISSING:
+                return False
+            found = self._copying(target)
+        while found == "pending":
+            time.sleep(_COPYING)
+            found = self._copying(target)
         if found != "success":
             raise Unavailable("the storage gave a copy up", retry=True, key=target, status=found)
         return True
+
+    def _copying(self, target: str) -> str:
+        """Return how far the copy is that an object was made by; one that was put there is done."""
+
+        async def look() -> str:
+            async with self.files.service_client.get_blob_client(self.bucket, self.name(target)) as new:
+                return str((await new.get_blob_properties(**self._limits)).copy.status or "success")
+
+        try:
+            return self._run(look)
+        except Exception as error:
+            return self.judged(error, "get", target).value
 
     def judge(self, error: Exception, right: str, key: str) -> Answer | Unavailable:
         """Return what an exception of adlfs, or of Azure's library under it, means."""

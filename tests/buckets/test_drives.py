@@ -23,6 +23,7 @@ from statestore_fsspec._settings import MAX_APPEND, Settings
 from statestore_fsspec._steps import Outcome
 from tests.buckets.places import AzurePlace, Place, SftpPlace
 from tests.faultproxy import Fault, FaultProxy
+from tests.servers import Azure
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
 
@@ -172,6 +173,24 @@ def test_a_copy_is_the_same_and_a_removal_is_for_good(drive: Drive, place: Place
     drive.remove("from")
     assert place.objects() == {"to/here": b"data"}
     assert drive.create("from", b"again") == CREATED
+
+
+def test_a_copy_that_is_asked_for_again_is_there(drive: Drive, place: Place) -> None:
+    drive.create("from", b"data")
+    assert drive.copy("from", "to")
+    assert drive.copy("from", "to")
+    assert place.objects() == {"from": b"data", "to": b"data"}
+
+
+def test_on_azure_a_copy_touches_nothing_that_is_there(azure: Azure) -> None:
+    place = AzurePlace(azure)
+    drive = place.drive()
+    drive.create("from", b"data")
+    drive.create("to", b"other")
+    assert drive.copy("from", "to")
+    assert place.objects()["to"] == b"other"
+    assert not drive.copy("none", "to")
+    drive.close()
 
 
 def test_the_probe_finds_no_fault_and_leaves_nothing(place: Place) -> None:
