@@ -153,6 +153,19 @@ def test_rows_of_deleted_logs_go(store: Store, file: Path) -> None:
         assert kept() == [info.name for info in store.list()]
 
 
+def test_a_file_that_was_removed_while_it_is_open_is_made_again_by_the_same_catalog(store, file, warned) -> None:
+    with Catalog(store, Chain(), path=file) as catalog:
+        shown(catalog)
+        file.unlink()
+        add(store, "log-07", b"new")
+        shown(catalog)
+        fold = Chain()
+        with Catalog(store, fold, path=file) as other:
+            assert other.get("log-07") == scanned(store)["log-07"]
+            assert fold.steps == 0
+    assert warned() == []
+
+
 # Lost, damaged, of another version
 
 

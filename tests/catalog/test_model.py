@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import tempfile
 from contextlib import closing, suppress
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -123,7 +124,7 @@ class Catalogs(RuleBasedStateMachine):
         """Put what was kept of one log under another's name."""
         with suppress(sqlite3.Error), closing(sqlite3.connect(self.file, isolation_level=None)) as connection:
             rows = connection.execute("SELECT * FROM kept ORDER BY log").fetchall()
-            for row, other in zip(rows, rows[1:], strict=False):
+            for row, other in pairwise(rows):
                 mixed = (*row[:2], *other[2:])
                 connection.execute("INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", mixed)
 
