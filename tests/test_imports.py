@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-HEAVY = {"asyncio", "fsspec", "pluggy", "pydantic", "rich", "typer"}
+HEAVY = {"asyncio", "fsspec", "pluggy", "pydantic", "rich", "sqlite3", "typer"}
 
 
 def loaded(statement: str) -> set[str]:
