@@ -61,11 +61,10 @@ class Catalog(Generic[S]):
     Args:
         store: whose logs; closing the catalog does not close it.
         fold: what to make of each.
-        path: the file. By default one for this store and fold in the user's directory of caches. Where the store is not
-            `shared`, or says neither where its logs are nor its origin is given, there is none and everything is kept
-            in memory.
+        path: the file. By default one for this store and fold in the user's directory of caches. There is none, and all
+            is kept in memory, where the store is not `shared`, or has no origin.
         origin: what the store is, such as its URL: two stores that may hold different logs under the same names and
-            runs need two. By default where its logs are.
+            runs need two. By default where its logs are; a store that does not say has none.
         workers: how many logs are read at once.
 
     Raises:
@@ -86,10 +85,10 @@ class Catalog(Generic[S]):
         self.store = store
         self.fold = fold
         self._workers = workers
-        self._closed = False
         origin = origin or _origin(store)
         place = repr((origin, fold.name))
         self._states = States(_file(store, origin, path, place), place, fold.version, own=path is None)
+        self._closed = False
 
     def __repr__(self) -> str:
         return f"Catalog({self.store!r}, {self.fold.name!r})"
@@ -110,9 +109,7 @@ class Catalog(Generic[S]):
             Closed: the catalog or its store was closed.
             Unavailable: the store cannot be listed; raised when the rows are taken.
         """
-        names.check_prefix(prefix)
-        self._check_open()
-        return self._rows(prefix)
+        return self._refresh(prefix, anew=False)
 
     def get(self, log: str) -> S:
         """Return the fold of one log, as it is now.
@@ -137,9 +134,8 @@ class Catalog(Generic[S]):
         return result.state
 
     def rebuild(self, prefix: str = "") -> Iterator[Row[S]]:
-        """Forget everything, and yield a row for each log as `refresh` does, from its first record on."""
-        self.clear()
-        return self.refresh(prefix)
+        """Yield a row for each log as `refresh` does, from its first record on: nothing that was kept is believed."""
+        return self._refresh(prefix, anew=True)
 
     def clear(self) -> None:
         """Forget what is kept of this store's logs and this fold."""
@@ -165,7 +161,12 @@ class Catalog(Generic[S]):
         if self._closed:
             raise Closed("this catalog was closed: make another one", fold=self.fold.name)
 
-    def _rows(self, prefix: str) -> Iterator[Row[S]]:
+    def _refresh(self, prefix: str, *, anew: bool) -> Iterator[Row[S]]:
+        names.check_prefix(prefix)
+        self._check_open()
+        return self._rows(prefix, anew)
+
+    def _rows(self, prefix: str, anew: bool) -> Iterator[Row[S]]:
         waiting: deque[_Done[S] | Future[_Done[S] | None]] = deque()
         changes = _Changes(self._states)
         stop = Event()
@@ -179,7 +180,7 @@ class Catalog(Generic[S]):
 
         pool = ThreadPoolExecutor(self._workers, thread_name_prefix="catalog")
         try:
-            for info, kept in self._joined(prefix, changes):
+            for info, kept in self._joined(prefix, anew, changes):
                 waiting.append(self._fresh(info, kept) or pool.submit(bring, info.name, kept))
                 while waiting and (len(waiting) > _AHEAD * self._workers or _is_ready(waiting[0])):
                     yield from _take(waiting, changes)
@@ -190,7 +191,7 @@ class Catalog(Generic[S]):
             pool.shutdown(cancel_futures=True)
             changes.write()
 
-    def _joined(self, prefix: str, changes: _Changes) -> Iterator[tuple[LogInfo, Folded | None]]:
+    def _joined(self, prefix: str, anew: bool, changes: _Changes) -> Iterator[tuple[LogInfo, Folded | None]]:
         """Yield the logs of a listing with what is kept of each; what is kept of logs that are gone goes."""
         rows = self._states.walk(prefix)
         row = next(rows, None)
@@ -199,7 +200,7 @@ class Catalog(Generic[S]):
                 changes.drop(row[0])
                 row = next(rows, None)
             if row and row[0] == info.name:
-                yield info, row[1]
+                yield info, None if anew else row[1]
                 row = next(rows, None)
             else:
                 yield info, None
@@ -288,7 +289,7 @@ def _origin(store: Store) -> str:
 
 
 def _file(store: Store, origin: str, path: str | os.PathLike[str] | None, place: str) -> str | None:
-    if not store.capabilities.shared or not (origin or path):
+    if not store.capabilities.shared or not origin:
         return None
     if path is not None:
         return os.path.abspath(path)

@@ -44,10 +44,10 @@ _COLUMNS: Final = 'log, run, size, "end", number, last, mark, state, digest'
 _WAIT: Final = 5000  # milliseconds for others to let go of the file
 _PAGE: Final = 1 << 20  # bytes of states that are read at a time
 _PAGE_ROWS: Final = 1000
-# What the system refuses, and not the file's contents: of PERM, BUSY, LOCKED, NOMEM, READONLY, INTERRUPT, IOERR, FULL,
-# CANTOPEN, PROTOCOL, NOLFS and AUTH.
-_REFUSED: Final = {3, 5, 6, 7, 8, 9, 10, 13, 14, 15, 22, 23}
-_LOCKED: Final = {5, 6}
+# No fault of the file's contents: PERM, NOMEM, READONLY, INTERRUPT, IOERR, FULL, CANTOPEN, PROTOCOL, TOOBIG, NOLFS
+# and AUTH.
+_REFUSED: Final = {3, 7, 8, 9, 10, 13, 14, 15, 18, 22, 23}
+_LOCKED: Final = {5, 6}  # BUSY and LOCKED
 _MOVED: Final = 1032  # READONLY_DBMOVED: the file was removed, or another one put in its place
 
 _abandoned: list[Any] = []  # connections that a fork has left behind: to close one would harm the parent's
@@ -191,6 +191,9 @@ class States:
                 except Exception as error:
                     if not self._mend(error):
                         break
+                except BaseException:
+                    self._let_go()  # and so of locks, wherever an interrupt came
+                    raise
                 else:
                     return result
         return otherwise
@@ -208,7 +211,7 @@ class States:
             self._set_wait(0)
             self._tell("others hold it, and it is not used meanwhile", error)
             if self._connection is not None and self._connection.in_transaction:
-                self._connection.rollback()
+                self._let_go()
             return False
         opened = self._connection is not None
         self._let_go()

@@ -19,7 +19,7 @@ _TRIES: Final = 5  # how often a log is read anew that is deleted, made or cut w
 
 
 class Fold(Protocol[S]):
-    """What a catalog makes of a log: a state, from record to record."""
+    """What a catalog makes of a log: a state, from record to record. Several threads may ask at once."""
 
     @property
     def name(self) -> str:

@@ -127,8 +127,10 @@ def test_a_store_that_does_not_say_where_it_is_has_no_file_but_one_that_is_named
     stores = [Nowhere(f"{file}/{number}") for number in range(2)]
     for number, store in enumerate(stores):
         add(store, "log", b"%d" % number)
-        with Catalog(store, Chain()) as catalog:
-            assert catalog.path is None
+        for path in (None, file):
+            with Catalog(store, Chain(), path=path) as catalog:
+                assert catalog.path is None
+                assert shown(catalog) == scanned(store)
     assert [steps(store, path=file, origin=store.name) for store in stores] == [1, 1]
     assert [steps(store, path=file, origin=store.name) for store in stores] == [0, 0]
     assert not cache.exists()
@@ -163,6 +165,22 @@ def test_a_file_that_was_removed_while_it_is_open_is_made_again_by_the_same_cata
         with Catalog(store, fold, path=file) as other:
             assert other.get("log-07") == scanned(store)["log-07"]
             assert fold.steps == 0
+    assert warned() == []
+
+
+def test_an_interrupt_in_the_midst_of_a_change_lets_go_of_the_file(store: Store, file: Path, warned) -> None:
+    def interrupted(connection: sqlite3.Connection) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("DELETE FROM kept")
+        raise KeyboardInterrupt
+
+    with Catalog(store, Chain(), path=file) as catalog:
+        shown(catalog)
+        with pytest.raises(KeyboardInterrupt):
+            catalog._states._run(interrupted, None)
+        add(store, "log-07", b"new")
+        assert steps(store, path=file) == 1
+        assert shown(catalog) == scanned(store)
     assert warned() == []
 
 
@@ -330,6 +348,9 @@ def test_a_file_that_others_hold_is_done_without(store, file, warned, monkeypatc
                 assert catalog.get("log-00") == scanned(store)["log-00"]
             assert fold.steps > 80
             assert steps(store, path=file) == 80
+            fold.steps = 0
+            assert {row.log: row.value for row in catalog.rebuild()} == scanned(store)
+            assert fold.steps == 80
         told = warned()
         assert {message.partition(": database")[0] for message in told} == {
             "the file of a catalog: others hold it, and it is not used meanwhile"
