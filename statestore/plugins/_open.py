@@ -19,6 +19,8 @@ from statestore.store import Store
 
 __all__ = ["open_store"]
 
+_FSSPEC: Final = "fsspec"  # the scheme of all that has none of its own
+
 # The extra that brings what a scheme needs.
 _EXTRAS: Final = {
     "abfs": "azure",
@@ -164,10 +166,12 @@ def _check_uncontested(claims: list[str], plugins: tuple[Plugin, ...], url: obje
 
 
 def _refuse_scheme(location: Location, plugins: tuple[Plugin, ...], url: object) -> NoReturn:
+    schemes = sorted({scheme for p in plugins for backend in p.backends for scheme in backend.schemes})
+    other = "; before a URL of fsspec's write fsspec://" if _FSSPEC in schemes else ""
     if location.url.startswith(f"{location.scheme}::"):
         raise PluginError(
             "no plugin offers this wrapper: install the package that does, or use a known one; "
-            "before a path that holds a colon write ./",
+            f"before a path that holds a colon write ./{other}",
             wrapper=location.scheme,
             known=",".join(sorted(wrapper.name for p in plugins for wrapper in p.wrappers)),
             **_missing(plugins),
@@ -178,13 +182,13 @@ def _refuse_scheme(location: Location, plugins: tuple[Plugin, ...], url: object)
     elif location.scheme in _EXTRAS:
         advice = "this version of statestore has no backend for it: install a package that has one"
     elif location.slashes:
-        advice = "install the package that does, or use a known one"
+        advice = f"install the package that does, or use a known one{other}"
     else:
         advice = "before a path that holds a colon write ./"
     raise PluginError(
         f"no plugin serves this scheme: {advice}",
         scheme=location.scheme,
-        known=",".join(sorted({scheme for p in plugins for backend in p.backends for scheme in backend.schemes})),
+        known=",".join(schemes),
         **_missing(plugins),
         url=redact(url),
     )

@@ -124,3 +124,9 @@ def test_a_file_system_that_lies_is_refused_by_the_probe() -> None:
         with pytest.raises(Unavailable, match="takes the condition of an exclusive create and ignores it"):
             store.append("a", b"x", at=NEW)
         assert list(store.list()) == []
+
+
+@pytest.mark.parametrize("url", ["ftp://host/agents", "simplecache::ftp://host/agents"])
+def test_a_url_of_fsspecs_alone_is_refused_and_the_way_is_told(url: str) -> None:
+    with pytest.raises(PluginError, match="before a URL of fsspec's write fsspec://"):
+        open_store(url)
