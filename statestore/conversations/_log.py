@@ -35,7 +35,8 @@ INTERVAL: Final = 100
 """How many records there are at least from one snapshot to the next. ``docs/performance.md`` has the measurements."""
 
 _SHARE: Final = 8  # and how many times as many bytes as the last snapshot has
-_REACH: Final = 256 << 10  # bytes in which the last snapshot is looked for first
+_REACH: Final = 32 << 10  # bytes in which the last snapshot is looked for first
+_HEADERS: Final = 1000  # bytes that two headers of ours have at most
 _RACES: Final = 1000
 _SNAPSHOT: Final = kind_of(Snapshot)
 _MARK: Final = f'"kind":"{_SNAPSHOT}"'.encode()
@@ -149,7 +150,7 @@ class ConversationLog:
                 found = 0
             if found or start == 0:
                 return found
-            reach *= 8
+            reach *= 4
 
     def _follow(self, snapshot: Bytes) -> None:
         """Let the state follow the records behind those that were read."""
@@ -249,12 +250,15 @@ class ConversationLog:
             self._last = (0, record.line)
             return self._appended(change, 0, 1, time)
         log.resume(self._end, n)
-        if state.records < INTERVAL or state.bytes < _SHARE * state.snapshot:
+        due = state.records >= INTERVAL and state.bytes >= _SHARE * state.snapshot
+        snapshot = encode(state.snapshot_at(n)) if due else b""
+        limit = self.store.capabilities.max_append
+        if not due or (limit is not None and len(snapshot) + len(body) + _HEADERS > limit):
             log.append(kind, body, expect=n, time=time, type=MEDIA_TYPE)
             return self._appended(change, self._end.size, n, time)
         # In the same write in front of the change: should the write be torn, a snapshot alone does no harm.
         drafts = [
-            draft(_SNAPSHOT, encode(state.snapshot_at(n)), time=time, type=MEDIA_TYPE),
+            draft(_SNAPSHOT, snapshot, time=time, type=MEDIA_TYPE),
             draft(kind, body, time=time, type=MEDIA_TYPE),
         ]
         log.append_many(drafts, expect=n)

@@ -13,6 +13,7 @@ import pytest
 
 from statestore import Store, Tail
 from statestore.conversations import Conversations, ConversationState, _conversations, _log
+from statestore.records import verify
 from statestore.store import Snapshot
 from statestore.wrappers import Wrapper
 from statestore_local import LocalStore
@@ -144,6 +145,27 @@ def test_with_boundaries_a_bounded_end_is_read(long: Callable[[], Counting], cou
     assert cold.message_count("c") == warm.message_count("c")
 
 
+def test_whoever_begins_at_a_snapshot_knows_the_numbers_of_records(long: Callable[[], Counting]) -> None:
+    store = long()
+    Conversations(store).append_messages("c", [user("cold")])
+    verdict = verify(store, "conversations/c")
+    assert verdict.ok
+    assert verdict.misnumbered is None
+
+
+def test_a_snapshot_that_does_not_fit_into_an_append_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_log, "INTERVAL", 2)
+    store = Counting(MemoryStore())
+    store.capabilities = replace(store.capabilities, max_append=10_000)
+    talks = Conversations(store)
+    for _ in range(30):
+        talks.append_list("c", "l", [b"x" * 1000])
+    kinds = [record.kind for record in _conversations.RecordLog(store, "conversations/c")]
+    assert 0 < kinds.count("conversation.snapshot") < 10
+    assert all(len(record.body) < 9000 for record in _conversations.RecordLog(store, "conversations/c"))
+    assert talks.list_len("c", "l") == Conversations(store).list_len("c", "l") == 30
+
+
 def test_without_boundaries_no_body_is_kept_but_those_asked_for(long: Callable[[], Counting]) -> None:
     store = long()
     store.capabilities = replace(store.capabilities, boundaries=False)
@@ -210,3 +232,31 @@ def test_probing_for_conversations_keeps_nothing() -> None:
         assert talks.log_len(str(number)) == 0
     assert not talks._cache._logs
     assert not talks._cache._used
+
+
+@pytest.mark.parametrize("keep", range(0, 10, 3))
+@pytest.mark.parametrize("behind", [0, 1, 4])
+def test_the_end_of_a_history_that_was_replaced_is_read_right(
+    monkeypatch: pytest.MonkeyPatch, keep: int, behind: int
+) -> None:
+    monkeypatch.setattr(_log, "INTERVAL", 1)
+    monkeypatch.setattr(_log, "_SHARE", 0)
+    store = MemoryStore()
+    talks = Conversations(store)
+    history = [user(str(number)) for number in range(10)]
+    for message in history:
+        talks.append_messages("c", [message])
+    replaced = [*history[:keep], user("a"), user("b")]
+    talks.save(ConversationState(id="c", messages=replaced))  # type: ignore[arg-type]
+    for number in range(behind):
+        talks.append_messages("c", [user(f"behind {number}")])
+        replaced.append(user(f"behind {number}"))
+    talks.merge_metadata("c", {})
+    talks.merge_metadata("c", {"k": 1})
+    expected = [message["content"] for message in replaced]
+    for count in range(1, len(expected) + 2):
+        assert contents(Conversations(store).load_recent_messages("c", count)) == expected[-count:]
+        # First a few, so that the rest is looked for behind them.
+        cold = Conversations(store)
+        cold.load_recent_messages("c", 1)
+        assert contents(cold.load_recent_messages("c", count)) == expected[-count:]
