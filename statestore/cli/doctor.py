@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 __all__ = ["doctor"]
 
+_RIGHTS = 4  # how many checks of rights there are
+
 
 def doctor(store: StoreOnly, json: Json = False) -> None:
     """Try what a live storage really does, and say what is safe to do there.
@@ -47,6 +49,8 @@ def doctor(store: StoreOnly, json: Json = False) -> None:
 
 def _advice(can: Capabilities, failed: list[str]) -> list[str]:
     """Return what is safe to do in a store, in plain words."""
+    if sum(check.startswith("right to") for check in failed) == _RIGHTS:
+        return ["Nothing works there yet: mend what fails above."]
     writable = not failed or set(failed) <= {"right to delete", "clock"}
     lines = [
         "Safe: several writers, in several processes, of one log: each append wins its own place."

@@ -64,6 +64,9 @@ def test_where_there_is_no_bucket_nothing_else_is_tried(rgw: Rgw, monkeypatch: p
     found = rows(told)
     assert list(found) == ["right to list", "right to put", "right to get", "right to delete"]
     assert not any(row["ok"] for row in found.values())
+    assert doctor(monkeypatch, rgw, "no-such-bucket-anywhere/x").stdout.endswith(
+        "\nNothing works there yet: mend what fails above.\n"
+    )
 
 
 def test_a_server_that_ignores_the_condition_is_not_safe_to_write_to(
