@@ -33,7 +33,7 @@ class Fold(Protocol[S]):
         """Return the state of a log without records, a new one each time."""
 
     def step(self, state: S, record: Record) -> S:
-        """Return the state behind a record. It may depend on nothing but the two.
+        """Return the state behind a record. It depends on nothing but the two, and the state given stays as it is.
 
         Raises:
             Corrupt: the record makes no sense. It is the log's error until the log is made anew.

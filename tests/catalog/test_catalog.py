@@ -366,6 +366,28 @@ def test_a_log_that_is_made_again_while_it_is_read_is_read_anew() -> None:
         assert not swaps
 
 
+def test_a_torn_end_that_is_cut_and_replaced_while_it_is_read_is_no_damage(tmp_path: Path) -> None:
+    class Late(Wrapper):
+        def read(self, log: str, start: int = 0, stop: int | None = None) -> bytes:
+            found = super().read(log, start, stop)
+            if torn:
+                torn.pop()
+                add(self.inner, log, b"two", b"three")
+            return found
+
+        def snapshot(self, log: str) -> Snapshot:
+            return Snapshot(self, log, self.tail(log))
+
+    torn = [encode(Header(n=2, kind="message", id="00000002", time=TIME), b"x" * 1000)[:-100]]
+    store = Late(open_store(tmp_path / "logs"))
+    add(store.inner, "log", b"one")
+    with open(tmp_path / "logs" / "log.state", "ab") as file:
+        file.write(torn[0])
+    with Catalog(store, Chain(), path=place(tmp_path)) as catalog:
+        assert shown(catalog) == scanned(store.inner)
+        assert catalog.get("log")[0] == 3
+
+
 def test_a_log_that_is_deleted_while_it_is_read_has_no_row() -> None:
     class Deleted(Wrapper):
         def snapshot(self, log: str) -> Snapshot:
