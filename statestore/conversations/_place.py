@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final, Self
 
 from msgspec import Raw
@@ -36,6 +37,7 @@ class Place:
         self.store = store
         self.prefix = names.check(prefix)
         self._cache = Cache(store, cache)
+        self._name = lru_cache(maxsize=1024)(self._find_name)
         self._closed = False
 
     def __repr__(self) -> str:
@@ -54,7 +56,9 @@ class Place:
 
     def _log(self, conversation: str) -> str:
         """Return the name of a conversation's log: the door that every id passes, before anything else."""
-        _ids.check_id(conversation)
+        return self._name(_ids.check_id(conversation))
+
+    def _find_name(self, conversation: str) -> str:
         return names.check(f"{self.prefix}/{_ids.quote(conversation)}")
 
     def _check_open(self) -> None:

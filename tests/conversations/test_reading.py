@@ -260,3 +260,15 @@ def test_the_end_of_a_history_that_was_replaced_is_read_right(
         cold = Conversations(store)
         cold.load_recent_messages("c", 1)
         assert contents(cold.load_recent_messages("c", count)) == expected[-count:]
+
+
+def test_a_save_on_what_is_half_known_compares_with_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_log, "INTERVAL", 1)
+    monkeypatch.setattr(_log, "_SHARE", 0)
+    store = MemoryStore()
+    for number in range(10):
+        Conversations(store).append_messages("c", [user(str(number))])
+    talks = Conversations(store)
+    assert contents(talks.load_recent_messages("c", 1)) == ["9"]
+    talks.save(ConversationState(id="c", messages=[user("9"), user("new")]))  # type: ignore[list-item]
+    assert contents(talks.load("c").messages) == contents(Conversations(store).load("c").messages) == ["9", "new"]

@@ -57,6 +57,20 @@ def test_A58_a_fork_and_its_source_go_on_alone(talks: Conversations) -> None:
     assert whole(talks, "dst") == copy
 
 
+def test_A58_a_replaced_target_and_its_source_go_on_alone(talks: Conversations) -> None:
+    talks.save(WHOLE)
+    talks.append_list("src", "l", [b"1"])
+    talks.append_messages("dst", [])
+    talks.fork("src", "dst")
+    source = whole(talks, "src")
+    talks.append_list("dst", "l", [b"2"])
+    talks.append_list("dst", "m", [b"3"])
+    talks.append_messages("dst", [user("c")])
+    talks.merge_metadata("dst", {"k": 2})
+    talks.save_summary("dst", Summary(content="t"))
+    assert whole(talks, "src") == source
+
+
 def test_A57_a_fork_of_nothing_makes_nothing(talks: Conversations) -> None:
     for overwrite in (True, False):
         with pytest.raises(NotFound, match="missing"):
