@@ -6,7 +6,7 @@ import hashlib
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import unquote
@@ -70,10 +70,11 @@ def sync(
         _known(
             source, target, state, ours.capabilities.shared and theirs.capabilities.shared and not no_state
         ) as known,
+        # Whatever ends the command, its threads end before the stores are closed.
+        closing(
+            copy(ours, theirs, prefix=prefix, workers=workers or 8, known=known, verify=not no_verify, dry_run=dry_run)
+        ) as rows,
     ):
-        rows = copy(
-            ours, theirs, prefix=prefix, workers=workers or 8, known=known, verify=not no_verify, dry_run=dry_run
-        )
         # Only a bar needs to know how many there will be.
         total = sum(1 for _ in ours.list(prefix)) if sys.stderr.isatty() else None
         for row in progress(rows, "sync", total):

@@ -8,6 +8,7 @@ import stat
 import zlib
 from contextlib import suppress
 from pathlib import Path
+from threading import Lock
 from typing import Final, NamedTuple
 from uuid import uuid4
 
@@ -23,11 +24,13 @@ class Equal(NamedTuple):
         source_run: which incarnation of the log it was in the source.
         target_run: and in the target.
         size: how many bytes were the same.
+        mark: a digest of the last of them, where those of the source may yet vanish and others take their place.
     """
 
     source_run: str
     target_run: str
     size: int
+    mark: str = ""
 
 
 class Known:
@@ -48,6 +51,7 @@ class Known:
         self.problem: str | None = None
         self._logs: dict[str, Equal] = {}
         self._fd: int | None = None
+        self._lock = Lock()  # a descriptor that one thread closes is never written to by another
         self._header = json.dumps({"statestore_sync": 1, "pair": pair}).encode()
         if path is not None:
             try:
@@ -61,23 +65,28 @@ class Known:
 
     def remember(self, log: str, equal: Equal) -> None:
         """Note up to where a log was seen to be equal."""
-        if self._logs.get(log) != equal:
-            self._logs[log] = equal
-            if self._fd is not None:
-                try:
-                    os.write(self._fd, _line(log, equal))
-                except OSError as error:
-                    self._fail(error.strerror or str(error))
+        with self._lock:
+            if self._logs.get(log) != equal:
+                self._logs[log] = equal
+                if self._fd is not None:
+                    try:
+                        os.write(self._fd, _line(log, equal))
+                    except OSError as error:
+                        self._fail(error.strerror or str(error))
 
     def close(self) -> None:
         """Let go of the file."""
+        with self._lock:
+            self._let_go()
+
+    def _let_go(self) -> None:
         fd, self._fd = self._fd, None
         if fd is not None:
             os.close(fd)
 
     def _fail(self, why: str) -> None:
         self.problem = why
-        self.close()
+        self._let_go()
 
     def _open(self, path: Path) -> None:
         self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
@@ -107,7 +116,7 @@ class Known:
             with suppress(OSError):
                 os.unlink(new)
             raise
-        self.close()
+        self._let_go()
         self._fd = fd
 
 
@@ -121,5 +130,5 @@ def _parse(line: bytes) -> tuple[str, Equal] | None:
     crc, _, data = line.partition(b" ")
     if crc != b"%08x" % zlib.crc32(data):
         return None
-    log, source_run, target_run, size = json.loads(data)
-    return log, Equal(source_run, target_run, size)
+    log, *equal = json.loads(data)
+    return log, Equal(*equal)

@@ -21,6 +21,7 @@ TRIES: Final = 5
 
 _PIECE: Final = 4 << 20  # the most bytes in one append: each worker holds two of these
 _BEGINNING: Final = b'{"n":'  # of every record
+_MARKED: Final = 4096  # bytes by which the end of what was equal is known again
 
 State = Literal["equal", "copied", "diverged", "extra", "failed"]
 """What became of a log; see :class:`Row`."""
@@ -77,7 +78,8 @@ class Job:
         """Return what two listings alone say of a log; None where it has to be looked at."""
         if source is None:
             return Row(log, "extra", target.size if target else 0)
-        if target is not None and source.size == target.size == self._seen(log, source, target):
+        equal = self._seen(log, source, target) if target and self.source.capabilities.atomic_append else None
+        if equal and target and source.size == target.size == equal.size:
             return Row(log, "equal", source.size)
         return None
 
@@ -99,8 +101,8 @@ class Job:
                     if there and there.size > reached:
                         failures, reached = 0, there.size
                 row = self._attempt(log, there)
-                if row is None and begun:
-                    return Row(log, "extra", begun)
+                if row is None and there:
+                    return Row(log, "extra", there.size)
                 if row and row.state in ("equal", "copied") and row.size > begun:
                     return replace(row, state="copied", copied=row.size - begun)
                 return row
@@ -122,23 +124,36 @@ class Job:
         except NotFound:
             return None
         tail, at = snapshot.tail, there or NEW
-        start = self._seen(log, tail, at)
-        different = self._compare(snapshot, at, start)
+        equal = self._seen(log, tail, at)
+        start = equal.size if equal and self._mark(snapshot, equal.size) == equal.mark else 0
         end, whole = self._end(snapshot, start)
+        # Taken before the bytes are read: of what takes their place later, it says nothing.
+        mark = self._mark(snapshot, end)
+        different = self._compare(snapshot, at, start)
         torn = tail.size - end
         if different is not None:
             return Row(log, "diverged", end, torn=torn, offset=different)
         if at.size < end and not self.dry_run:
             at = self._write(snapshot, at, end)
         if whole and at.size == end:
-            self.known.remember(log, Equal(tail.run, at.run, end))
+            self.known.remember(log, Equal(tail.run, at.run, end, mark))
         return Row(log, "equal", end, torn=torn)
 
-    def _seen(self, log: str, source: Tail, target: Tail) -> int:
-        """Return up to where two logs are known to be equal, 0 where they may be others than those that were seen."""
+    def _seen(self, log: str, source: Tail, target: Tail) -> Equal | None:
+        """Return up to where two logs are known to be equal; None where they may not be those that were seen."""
         equal = self.known.get(log)
         same = equal and equal[:2] == (source.run, target.run) and "" not in equal[:2]
-        return equal.size if equal and same and equal.size <= min(source.size, target.size) else 0
+        return equal if equal and same and equal.size <= min(source.size, target.size) else None
+
+    def _mark(self, snapshot: Snapshot, end: int) -> str:
+        """Return what the source's bytes in front of `end` are known again by, where they may vanish.
+
+        Where an append can tear, a power cut may take whole records that were read, and others are appended in the
+        same run then. These have other ids, and so other last bytes.
+        """
+        if self.source.capabilities.atomic_append:
+            return ""
+        return hashlib.blake2b(snapshot.read(max(end - _MARKED, 0), end), digest_size=8).hexdigest()
 
     def _compare(self, snapshot: Snapshot, at: Tail, start: int) -> int | None:
         """Return the offset of the target's first byte, from `start` on, that is not the source's; None without one."""

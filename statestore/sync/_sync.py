@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Event
 from typing import Final
@@ -30,7 +30,7 @@ def sync(
     verify: bool = True,
     dry_run: bool = False,
     pause: float = 0.2,
-) -> Iterator[Row]:
+) -> Generator[Row]:
     """Copy every log of a store that another one lacks, or has less of, and yield what became of each, by name.
 
     A log that the target has must be a beginning of the source's; then what follows is appended. Otherwise it has
@@ -65,7 +65,7 @@ def sync(
     return _rows(Job(source, target, known, verify, dry_run, pause, Event()), prefix, workers)
 
 
-def _rows(job: Job, prefix: str, workers: int) -> Iterator[Row]:
+def _rows(job: Job, prefix: str, workers: int) -> Generator[Row]:
     waiting: deque[Row | Future[Row | None]] = deque()
     pool = ThreadPoolExecutor(workers, thread_name_prefix="sync")
     try:

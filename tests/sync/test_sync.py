@@ -229,6 +229,16 @@ def test_a_log_that_is_deleted_before_its_turn_is_left_out(source: Store, target
     assert list(sync(Late(source), target)) == [Row("b", "extra", 1)]
 
 
+def test_a_log_that_is_deleted_while_it_is_copied_is_told_as_extra_as_far_as_it_came(
+    source: Store, target: Store
+) -> None:
+    fill(source, {"log": b"12345" * (1 << 20)})
+    narrow = between(target, "append", lambda: source.delete("log"))
+    narrow.capabilities = replace(narrow.capabilities, max_append=1 << 20)
+    assert list(sync(source, narrow, pause=0)) == [Row("log", "extra", 1 << 20)]
+    assert target.tail("log").size == 1 << 20
+
+
 def test_a_stranger_who_appends_to_the_target_meanwhile_is_found_and_not_overwritten(
     source: Store, target: Store
 ) -> None:

@@ -12,7 +12,7 @@ from statestore.sync import Known, Row, sync
 from statestore_local import LocalStore
 from statestore_memory import MemoryStore
 
-from .stores import Watched, contents
+from .stores import Counting, Watched, contents
 
 
 @pytest.fixture
@@ -120,3 +120,35 @@ def test_an_end_that_is_cut_and_replaced_while_it_is_judged_is_judged_anew(
     (row,) = sync(Replacing(source), target, pause=0)
     assert row.state == "copied"
     assert contents(target) == contents(source)
+
+
+@pytest.mark.parametrize("bodies", [[b"TWO"], [b"TWO", b"three"], [b"2" * 9000]], ids=["same size", "more", "large"])
+def test_whole_records_that_a_power_cut_took_and_others_replaced_are_found_whatever_is_remembered(
+    source: LocalStore, target: MemoryStore, bodies: list[bytes]
+) -> None:
+    known = Known()
+    log = RecordLog(source, "log")
+    log.append("message", b"one", expect=1)
+    kept = source.tail("log").size
+    log.append("message", b"two")
+    list(sync(source, target, known=known))
+    source.cut("log", kept, at=source.tail("log"))
+    RecordLog(source, "log").append_many([draft("message", body) for body in bodies])
+    before = target.read("log")
+    (row,) = sync(source, target, known=known)
+    assert row.state == "diverged"
+    assert row.offset in range(kept, len(before))
+    assert target.read("log") == before
+
+
+def test_what_is_remembered_of_a_source_that_tears_saves_the_target_all_questions(
+    source: LocalStore, target: MemoryStore
+) -> None:
+    known = Known()
+    for name in ("a", "b"):
+        RecordLog(source, name).append("message", b"one" * 3000, expect=1)
+    list(sync(source, target, known=known))
+    ours, theirs = Counting(source), Counting(target)
+    assert {row.state for row in sync(ours, theirs, known=known)} == {"equal"}
+    assert theirs.calls == {"list": 1}
+    assert ours.calls["stream"] == 0
