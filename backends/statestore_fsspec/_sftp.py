@@ -234,8 +234,13 @@ class SftpDrive(Drive):
         for count in range(1, len(parts) + 1):
             folder = "/" + "/".join(parts[:count])
             if not _is_there(ftp, folder):
-                with suppress(OSError):  # somebody else may make it at the same time; what needs it will tell
+                try:
                     ftp.mkdir(folder)
+                except PermissionError:
+                    if not _is_there(ftp, folder):
+                        raise
+                except OSError:
+                    pass  # somebody else may make it at the same time; what needs it will tell
 
     def copy(self, source: str, target: str) -> bool:
         """Copy an object, by way of the client; return whether it was there."""

@@ -263,6 +263,19 @@ def test_sftp_a_folder_that_may_not_be_written(sftp: Sftp) -> None:
         assert refusal(store, "put").facts["needs"] == "put"
 
 
+@pytest.mark.parametrize("path", ["/sys/kernel", "/sys/agents", "/sys/agents/below"])
+def test_sftp_a_right_to_write_or_to_make_a_folder_that_is_missing_is_named(sftp: Sftp, path: str) -> None:
+    try:
+        os.mkdir("/sys/agents")  # nobody may, root neither
+    except OSError as error:
+        if not isinstance(error, PermissionError):
+            pytest.skip(f"no folder is known here in which nobody may make one: {error}")
+    with open_store(f"sftp://{sftp.username}@{sftp.host}:{sftp.port}{path}", **sftp.options()) as store:
+        error = refusal(store, "put")
+    assert error.facts["needs"] == "put"
+    assert error.facts["path"].startswith(path)
+
+
 def test_sftp_a_connection_that_broke_is_made_anew(sftp: Sftp) -> None:
     place = SftpPlace(sftp)
     with open_store(place.url, **place.options) as store:
