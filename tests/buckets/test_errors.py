@@ -48,6 +48,24 @@ def refusal(store: Store, call: str, secret: str = "") -> Unavailable:
     return refused.value
 
 
+@pytest.mark.parametrize(("url", "package"), [("az://container/x", "adlfs"), ("gs://bucket/x", "gcsfs")])
+@pytest.mark.parametrize("call", CALLS)
+def test_an_endpoint_where_nobody_listens_is_told_and_may_be_tried_again(url: str, package: str, call: str) -> None:
+    pytest.importorskip(package)
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        endpoint = f"http://127.0.0.1:{closed.getsockname()[1]}"
+        options = {"adlfs": Azure(endpoint, "some", "c2VjcmV0IGtleQ=="), "gcsfs": Gcs(endpoint)}[package].options()
+        with (
+            open_store(url, **{**options, "tries": 2, "backoff": 0}) as store,
+            pytest.raises(Unavailable, match="the storage does not answer") as failed,
+        ):
+            CALLS[call](store)
+    assert (failed.value.retry, failed.value.effect_unknown) == (True, False)
+    assert endpoint.rpartition(":")[2] in f"{failed.value.__cause__}"
+    assert "c2VjcmV0IGtleQ==" not in f"{failed.value} {failed.value.__cause__!r}"
+
+
 # ---- Azure ----
 
 
