@@ -56,6 +56,9 @@ def test_a_missing_right_is_named(rgw: Rgw, denied: str, check: str, monkeypatch
     row = rows(told)[check]
     assert not row["ok"]
     assert f"s3:{denied}" in row["message"]
+    left = [key for key in objects(rgw, f"{bucket}/x") if "/doctor-" in key]
+    assert bool(left) == (denied == "DeleteObject")
+    assert all(f"place={bucket}/{key.rpartition('/')[0]}/" in row["message"] for key in left)
 
 
 def test_where_there_is_no_bucket_nothing_else_is_tried(rgw: Rgw, monkeypatch: pytest.MonkeyPatch) -> None:
