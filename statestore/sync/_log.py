@@ -215,15 +215,28 @@ class Job:
 
     def _append(self, log: str, piece: bytes, at: Tail) -> Tail:
         """Append a piece, and again with the same arguments where that may help."""
-        failures = 0
+        failures, unknown = 0, False
         while True:
             self._check_going()
             try:
                 return self.target.append(log, piece, at=at)
             except Unavailable as error:
                 failures += 1
+                # One try that may have had an effect is enough, whatever came of those behind it.
+                unknown = error.effect_unknown = unknown or error.effect_unknown
                 if not error.retry or failures == TRIES:
                     raise
+            except StateStoreError as error:
+                settled = isinstance(error, Conflict) and getattr(error.found, "run", None) == at.run
+                if not unknown or settled:
+                    raise
+                raise Unavailable(
+                    "the target refused to say whether it has a piece of the log: sync again",
+                    retry=isinstance(error, Conflict | NotFound),
+                    effect_unknown=True,
+                    log=log,
+                    offset=at.size,
+                ) from error
             self.rest(failures)
 
     def _check_going(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
+from itertools import chain, repeat
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from statestore import RecordLog, draft
-from statestore.errors import Unavailable
+from statestore.errors import Held, StateStoreError, Unavailable
 from statestore.records import verify
 from statestore.store import NEW, Store
 from statestore.sync import Known, sync
@@ -19,7 +20,7 @@ from statestore.wrappers import Faulty
 from statestore_local import LocalStore
 from statestore_memory import MemoryStore
 
-from .stores import Killed, Mortal, contents, fill
+from .stores import Killed, Mortal, Watched, contents, fill
 
 NAMES = st.sampled_from(["a", "a/b", "b", "c~", "c", "d.e", "x%2F", "z"])
 LOGS = st.dictionaries(NAMES, st.binary(min_size=1, max_size=40), max_size=8)
@@ -186,3 +187,21 @@ def test_appends_at_the_end_of_a_copy_are_never_lost(tmp_path: Path) -> None:
     target.append("log", b"more", at=tail)
     target.append("new", b"x", at=NEW)
     assert [row.state for row in sync(source, target)] == ["diverged", "extra"]
+
+
+@pytest.mark.parametrize("later", [Unavailable("the disk is full"), Held("somebody holds the log")])
+def test_a_try_that_may_have_had_an_effect_is_told_whatever_the_next_one_says(later: StateStoreError) -> None:
+    answers = chain([Unavailable("no answer", retry=True, effect_unknown=True)], repeat(later))
+
+    class Unsure(Watched):
+        def before(self, call: str, log: str) -> None:
+            if call == "append":
+                raise next(answers)
+
+    source = MemoryStore()
+    fill(source, {"log": b"1"})
+    (row,) = sync(source, Unsure(MemoryStore()), pause=0)
+    assert row.state == "failed"
+    assert isinstance(row.error, Unavailable)
+    assert row.error.effect_unknown
+    assert later in (row.error, row.error.__cause__)
