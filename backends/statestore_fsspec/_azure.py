@@ -110,6 +110,7 @@ class AzureDrive(BucketDrive):
         # Azure's own library would send a request up to four times, and wait 15 seconds and more in between.
         files.service_client._config.retry_policy.total_retries = 0
         self._limits = {name: files._timeout_kwargs[name] for name in ("connection_timeout", "read_timeout")}
+        self.patience = sum(self._limits.values())
         self._lock = threading.Lock()
         self._markers: OrderedDict[tuple[str, str], str] = OrderedDict()
 

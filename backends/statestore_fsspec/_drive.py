@@ -11,13 +11,14 @@ from typing import Any, ClassVar, Final
 from statestore.errors import PluginError, StateStoreError, Unavailable
 from statestore_fsspec._steps import Outcome, Page
 
-__all__ = ["Answer", "BucketDrive", "Drive", "PAGE", "bucket_and_prefix", "guarded"]
+__all__ = ["Answer", "BucketDrive", "Drive", "PAGE", "bucket_and_prefix", "guarded", "upload_limit"]
 
 PAGE: Final = 1000
 """The most keys on one page of a listing."""
 
 _LATER: Final = frozenset({0, 408, 409, 425, 429})  # statuses below 500 after which the same request may do; 0: none
 _CLOSING: Final = 5  # seconds that closing a connection may take
+_SLOWEST: Final = 64 << 10  # bytes a second; an upload that is slower than this counts as unanswered
 
 
 class Answer(Enum):
@@ -128,12 +129,14 @@ class BucketDrive(Drive):
     Attributes:
         kind: what the storage calls a bucket.
         rights: what it calls the rights.
+        patience: seconds after which a request without a body counts as unanswered, all told.
         answers: the error codes that are answers.
         refusals: what the error codes mean by which it refuses a request for good.
     """
 
     kind: ClassVar[str] = "bucket"
     rights: ClassVar[Mapping[str, str]]
+    patience: float
     answers: ClassVar[Mapping[str, Answer]]
     refusals: ClassVar[Mapping[str, Collection[str]]]
 
@@ -149,6 +152,22 @@ class BucketDrive(Drive):
     def key(self, name: str) -> str:
         """Return the key of the object of that name."""
         return name[len(self._prefix) :]
+
+    def put(self, key: str, data: bytes) -> bool:
+        """Create an object by one atomic act of the storage; return whether it is the one that is there now."""
+        from fsspec.asyn import sync
+
+        # The client libraries count the seconds until an answer only from when all has been sent: whoever takes a
+        # connection and reads nothing would be waited for without end.
+        sync(
+            self.files.loop,
+            self.files._pipe_file,
+            self.path(key),
+            data,
+            mode="create",
+            timeout=upload_limit(self.patience, len(data)),
+        )
+        return True
 
     def page(self, prefix: str, after: str) -> Page:
         """Return the first keys that begin with `prefix` and come after `after`, in the storage's order."""
@@ -199,6 +218,16 @@ class BucketDrive(Drive):
         if closing is not None:
             with suppress(Exception):
                 sync(self.files.loop, closing, timeout=_CLOSING)
+
+
+def upload_limit(patience: float, size: int) -> float:
+    """Return after how many seconds an upload counts as unanswered.
+
+    Args:
+        patience: seconds that a request without a body may take.
+        size: of the upload, in bytes.
+    """
+    return patience + size / _SLOWEST
 
 
 def bucket_and_prefix(url: str) -> str:

@@ -23,8 +23,9 @@ from gcsfs.core import GCSFileSystem
 from gcsfs.retry import validate_response
 
 from statestore.errors import Unavailable
-from statestore_fsspec._drive import PAGE, Answer, BucketDrive, bucket_and_prefix, guarded
+from statestore_fsspec._drive import PAGE, Answer, BucketDrive, bucket_and_prefix, guarded, upload_limit
 from statestore_fsspec._layout import Entry
+from statestore_fsspec._settings import MAX_APPEND
 from statestore_fsspec._steps import Page
 from statestore_fsspec._store import FsspecStore
 
@@ -80,7 +81,9 @@ class _Files(GCSFileSystem):  # type: ignore[misc]
 def open_gcs(url: str, options: GcsOptions) -> FsspecStore:
     """Open a store in a bucket; nothing is asked of it yet."""
     root = bucket_and_prefix(url)
-    limits = aiohttp.ClientTimeout(sock_connect=options.timeout, sock_read=options.timeout)
+    limits = aiohttp.ClientTimeout(
+        upload_limit(2 * options.timeout, MAX_APPEND), sock_connect=options.timeout, sock_read=options.timeout
+    )
     given = {
         **options.told("token", "project", "endpoint_url"),
         "requests_timeout": limits,

@@ -56,6 +56,8 @@ _REFUSALS: Final = {
     },
 }
 
+_LONGEST: Final = 60.0  # seconds to wait for a connection, or an answer, of whoever has set no limit
+
 
 def _without_credentials() -> tuple[type[Exception], ...]:
     """Return the exceptions that are raised where no credentials are found; nothing was sent."""
@@ -131,6 +133,8 @@ class S3Drive(BucketDrive):
 
     def __init__(self, files: Any, root: str) -> None:
         super().__init__(files, root)
+        config = files.config_kwargs
+        self.patience = sum(config[name] or _LONGEST for name in ("connect_timeout", "read_timeout"))
         files.retries = 1  # s3fs would send a request up to five times
         if files.session is None:
             files.session = new_session(**files.kwargs)

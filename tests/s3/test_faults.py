@@ -7,6 +7,8 @@ call; otherwise 20 storms, and of calls that change little the most common fault
 from __future__ import annotations
 
 import os
+import socket
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
@@ -14,10 +16,12 @@ from typing import Any
 
 import pytest
 
-from statestore import NEW, Store
+from statestore import NEW, Store, open_store
 from statestore.errors import Conflict, NotFound, Unavailable
-from statestore_fsspec import FsspecStore, Settings
+from statestore_fsspec import FsspecStore, Settings, _drive
+from statestore_fsspec._steps import Outcome
 from tests.faultproxy import Fault, FaultProxy
+from tests.s3.harness import options
 from tests.s3.raw import Place, connection
 from tests.servers import Rgw
 from tests.storms.aim import S3
@@ -91,6 +95,33 @@ def test_a_read_that_is_never_answered_is_sent_again(spot, proxy, files, harmed)
     grown(quick(spot, files), "a")
     proxy.inject(Fault.HANG_BEFORE, method="GET", target="/data/")
     assert quick(spot, harmed[0]).read("a") == b"first.second."
+
+
+@pytest.mark.parametrize("said", [b"", b"HTTP/1.1 100 Continue\r\n\r\n"], ids=["nothing", "go on"])
+def test_an_upload_that_nobody_reads_is_not_waited_for_without_end(rgw, monkeypatch, said):
+    monkeypatch.setattr(_drive, "_SLOWEST", 1 << 30)
+    ended = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def accept() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.sendall(said)
+                ended.wait(60)
+
+        taker = threading.Thread(target=accept)
+        taker.start()
+        endpoint = f"http://127.0.0.1:{server.getsockname()[1]}"
+        store: Any = open_store("s3://bucket/x", **{**options(rgw), "endpoint_url": endpoint, "timeout": 0.3})
+        with ThreadPoolExecutor(1) as pool:
+            try:
+                outcome, failure = pool.submit(store._engine.drive.create, "key", bytes(16 << 20)).result(30)
+            finally:
+                ended.set()
+        taker.join()
+        store.close()
+    assert outcome is Outcome.UNKNOWN
+    assert failure is not None
 
 
 def test_a_writer_that_is_told_to_slow_down_again_and_again_goes_on(spot, proxy, files, harmed):
