@@ -155,7 +155,21 @@ def _start(
 
 
 def _add_commands() -> None:
-    from statestore.cli import conform, demo, doctor, new_backend, plugins, reading, show, sync, upkeep, verify, writing
+    from statestore.cli import (
+        conform,
+        conversations,
+        demo,
+        doctor,
+        moving,
+        new_backend,
+        plugins,
+        reading,
+        show,
+        sync,
+        upkeep,
+        verify,
+        writing,
+    )
 
     for command in (
         demo.demo,
@@ -174,6 +188,9 @@ def _add_commands() -> None:
         new_backend.new_backend,
     ):
         app.command()(command)
+    app.command("import")(moving.import_)
+    app.command()(moving.export)
+    app.add_typer(conversations.app, name="conversations")
 
 
 _add_commands()

@@ -10,11 +10,11 @@ import msgspec
 from msgspec import Raw
 
 from statestore.conversations import _json
-from statestore.conversations._changes import Messages, Saved, decode_record
+from statestore.conversations._changes import Messages, Saved, decode_record, refusal
 from statestore.conversations._model import NO_TIME, ListOptions
 from statestore.records import Record
 
-__all__ = ["Brief", "BriefFold", "choose"]
+__all__ = ["Brief", "BriefFold", "choose", "read_time"]
 
 _LIMIT: Final = 100  # ids that a listing shows where no limit is asked for
 
@@ -36,12 +36,12 @@ class Brief(msgspec.Struct, frozen=True, gc=False):
 
     def created_at(self) -> datetime:
         """Return the first message's time, or where it has none, when the conversation was made."""
-        first = _time(self.first or "")
-        return _time(self.created) if first == NO_TIME else first
+        first = read_time(self.first or "")
+        return read_time(self.created) if first == NO_TIME else first
 
     def updated_at(self) -> datetime:
         """Return when it was last written."""
-        return _time(self.updated)
+        return read_time(self.updated)
 
 
 class BriefFold:
@@ -66,6 +66,8 @@ class BriefFold:
             change = decode_record(record)
             if isinstance(change, Saved):
                 user_id = _json.loads(bytes(change.profile.get("user_id", b'""')))
+                if not isinstance(user_id, str):
+                    raise refusal(record, "user_id is no text", None, None)
                 created = change.created or created
                 first = first if change.keep else _first(change.messages)
             elif isinstance(change, Messages):
@@ -84,11 +86,12 @@ class BriefFold:
 def _first(messages: list[Raw]) -> str | None:
     if not messages:
         return None
-    time = _json.loads(bytes(messages[0])).get("timestamp", "")
+    message = _json.loads(bytes(messages[0]))
+    time = message.get("timestamp") if isinstance(message, dict) else None
     return time if isinstance(time, str) else ""
 
 
-def _time(text: str) -> datetime:
+def read_time(text: str) -> datetime:
     """Return the time that RFC 3339 spells; where it spells none, the time that stands for none."""
     try:
         time = datetime.fromisoformat(text)

@@ -25,7 +25,7 @@ from statestore.store import Store, Tail
 
 __all__ = ["Conversations"]
 
-_PROFILE: Final = ("user_id", "system_prompt", "token_count")
+_NOBODY: Final[dict[str, Any]] = {"user_id": "", "system_prompt": "", "token_count": 0}
 _DAMAGED: Final = "0001-01-01T00:00:00Z"
 
 
@@ -84,14 +84,17 @@ class Conversations(History, Details):
             state = there(known.refresh(None), id, log)
             profile, metadata, updated = state.profile, dict(state.metadata), state.updated
             history, summed = list(state.messages), list(state.summaries)
-        return ConversationState(
-            id=id,
-            messages=read_messages(history, log),
-            summaries=read_summaries(summed, log),
-            last_accessed_at=datetime.fromisoformat(updated),
-            metadata=values(metadata),
-            **values(profile),
-        )
+        try:
+            return ConversationState(
+                id=id,
+                messages=read_messages(history, log),
+                summaries=read_summaries(summed, log),
+                last_accessed_at=_brief.read_time(updated),
+                metadata=values(metadata),
+                **_NOBODY | values(profile),
+            )
+        except ValueError as error:
+            raise Corrupt(f"a record holds something else than it should: {error}", log=log) from error
 
     def save(self, state: ConversationState) -> None:
         """Make a conversation what `state` says: messages, summaries, metadata, prompt, user and token count.
@@ -113,7 +116,7 @@ class Conversations(History, Details):
         history = [message_json(message) for message in state.messages]
         summed = [summary_json(summary) for summary in state.summaries]
         metadata = encoded(state.metadata)
-        profile = encoded({name: getattr(state, name) for name in _PROFILE})
+        profile = encoded({name: getattr(state, name) for name in _NOBODY})
         log = self._log(state.id)
 
         def decide(known: State | None) -> Change:

@@ -22,9 +22,10 @@ from statestore.conversations._changes import MEDIA_TYPE, Saved, encode, kind_of
 from statestore.conversations._conversations import Conversations
 from statestore.conversations._fold import State
 from statestore.conversations._messages import message_json, summary_json
+from statestore.conversations._model import ConversationState
 from statestore.conversations._place import encoded, there
 from statestore.errors import Conflict, Corrupt, Exists
-from statestore.records import RecordLog
+from statestore.records import RecordLog, times
 
 __all__ = ["Moved", "bring_in", "directories", "give_out"]
 
@@ -81,6 +82,14 @@ def bring_in(talks: Conversations, directory: Path) -> Moved:
     head = _parse(directory / "state.json", (directory / "state.json").read_bytes(), 0)
     if not isinstance(head, dict) or not isinstance(head.get("id"), str):
         raise Corrupt("this is no state of a conversation: it has no id", path=str(directory / "state.json"))
+    try:
+        ConversationState(
+            **{name: head[name] for name in ("id", "user_id", "system_prompt", "token_count") if name in head}
+        )
+        time = times.spell_time(head.get("last_accessed_at") or times.now())
+        metadata = encoded(head.get("metadata") or {})
+    except (TypeError, ValueError) as error:
+        raise Corrupt(f"this is no state of a conversation: {error}", path=str(directory / "state.json")) from error
     messages, torn = _lines(directory / f"messages{_SUFFIX}", json=True)
     summaries, more = _lines(directory / f"summaries{_SUFFIX}", json=True)
     torn += more
@@ -97,7 +106,7 @@ def bring_in(talks: Conversations, directory: Path) -> Moved:
                 "token_count": head.get("token_count", 0),
             }
         ),
-        metadata=encoded(head.get("metadata") or {}),
+        metadata=metadata,
         messages=[Raw(_checked(message_json, line, directory, n)) for n, line in enumerate(messages, 1)],
         summaries=[Raw(_checked(summary_json, line, directory, n)) for n, line in enumerate(summaries, 1)],
         lists=lists,
@@ -105,7 +114,7 @@ def bring_in(talks: Conversations, directory: Path) -> Moved:
     log = talks._log(head["id"])
     try:
         record = RecordLog(talks.store, log).append(
-            kind_of(Saved), encode(change), expect=1, time=head.get("last_accessed_at"), type=MEDIA_TYPE
+            kind_of(Saved), encode(change), expect=1, time=time, type=MEDIA_TYPE
         )
     except Conflict as error:
         raise Exists("there is such a conversation already: it was left alone", id=head["id"], log=log) from error

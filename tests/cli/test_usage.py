@@ -28,6 +28,8 @@ COMMANDS = [
     "plugins",
     "conform",
     "new-backend",
+    "import",
+    "export",
 ]
 
 
@@ -38,7 +40,7 @@ def test_without_arguments_it_says_what_to_do_first(run: Run) -> None:
 
 
 def test_every_command_is_there_with_examples_and_json(run: Run) -> None:
-    names = [command.callback.__name__ for command in app.registered_commands if command.callback]
+    names = [command.name or command.callback.__name__ for command in app.registered_commands if command.callback]
     assert [name.replace("_", "-") for name in names] == COMMANDS
     listed = run("--help").out
     for command in COMMANDS:
@@ -131,7 +133,7 @@ LOOKING = {
     "gc": [["damaged"], ["damaged", "--json"]],
     "plugins": [[], ["--json"]],
 }
-WRITING = {"demo", "append", "fork", "compact", "sync", "conform", "doctor", "new-backend"}
+WRITING = {"demo", "append", "fork", "compact", "sync", "conform", "doctor", "new-backend", "import", "export"}
 
 
 def test_every_command_looks_or_writes() -> None:

@@ -151,6 +151,16 @@ def test_a_message_that_is_none_is_corrupt(place: Callable[[], Conversations]) -
         talks.load("c")
 
 
+def test_a_profile_that_is_none_is_corrupt(place: Callable[[], Conversations]) -> None:
+    talks = place()
+    three(talks)
+    RecordLog(talks.store, LOG).append("conversation.saved", b'{"profile":{"user_id":5},"metadata":{}}')
+    with pytest.raises(Corrupt, match="user_id"):
+        talks.load("c")
+    assert talks.list() == ["c"]
+    assert talks.list(user_id="u") == []
+
+
 def test_records_of_other_kinds_say_nothing(place: Callable[[], Conversations]) -> None:
     talks = place()
     three(talks)
