@@ -31,7 +31,7 @@ from statestore.store import Store, Tail
 
 __all__ = ["ConversationLog", "INTERVAL"]
 
-INTERVAL: Final = 100
+INTERVAL: Final = 50
 """How many records there are at least from one snapshot to the next. ``docs/performance.md`` has the measurements."""
 
 _SHARE: Final = 8  # and how many times as many bytes as the last snapshot has
