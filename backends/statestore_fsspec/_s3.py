@@ -141,17 +141,19 @@ class S3Drive(BucketDrive):
 
     def listed(self, prefix: str, after: str) -> Page:
         """Return a page, or raise what s3fs raises."""
-        start = {"StartAfter": self.name(after)} if after else {}
-        said = self.files.call_s3(
-            "list_objects_v2", Bucket=self.bucket, Prefix=self.name(prefix), MaxKeys=PAGE, **start
-        )
-        return Page(
-            tuple(
+        ask = {"StartAfter": self.name(after)} if after else {}
+        while True:
+            said = self.files.call_s3(
+                "list_objects_v2", Bucket=self.bucket, Prefix=self.name(prefix), MaxKeys=PAGE, **ask
+            )
+            entries = tuple(
                 Entry(self.key(row["Key"]), row["Size"], row["LastModified"].timestamp())
                 for row in said.get("Contents", ())
-            ),
-            said["IsTruncated"],
-        )
+            )
+            # A page may be empty and yet not the last: then only the server's own mark goes on behind it.
+            if entries or not said["IsTruncated"]:
+                return Page(entries, said["IsTruncated"])
+            ask["ContinuationToken"] = said["NextContinuationToken"]
 
     def copy(self, source: str, target: str) -> bool:
         """Copy an object on the storage; return whether it was there."""

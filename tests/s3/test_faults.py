@@ -124,6 +124,22 @@ def test_an_upload_that_nobody_reads_is_not_waited_for_without_end(rgw, monkeypa
     assert failure is not None
 
 
+def test_a_page_without_keys_is_not_the_end_of_a_listing(spot, files, monkeypatch):
+    grown(quick(spot, files), "a")
+    call, empty = files.call_s3, {"": "one", "one": "two"}
+
+    def call_s3(method: str, **given: Any) -> Any:
+        if method == "list_objects_v2" and (token := empty.get(given.get("ContinuationToken", ""))):
+            return {"IsTruncated": True, "NextContinuationToken": token}
+        given.pop("ContinuationToken", None)
+        return call(method, **given)
+
+    monkeypatch.setattr(files, "call_s3", call_s3)
+    store = quick(spot, files)
+    assert [(info.name, info.tail.size) for info in store.list(tails=True) if info.tail] == [("a", 13)]
+    assert store.read("a") == b"first.second."
+
+
 def test_a_writer_that_is_told_to_slow_down_again_and_again_goes_on(spot, proxy, files, harmed):
     tail = grown(quick(spot, files), "a")
     proxy.inject(Fault.SLOW_DOWN, times=12, probability=0.7)
