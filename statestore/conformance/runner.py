@@ -120,7 +120,7 @@ def _try(clause: Clause, case: Case, limit: float) -> tuple[str, str, dict[str, 
                 case.close()
     except NotRun as error:
         return "not run", str(error), {"capabilities": capabilities}
-    except Exception as error:
+    except (Exception, _TooLong) as error:
         told = _told(error)
         reason = harness.divergences.get(clause.name)
         if reason is not None:
@@ -133,8 +133,8 @@ def _try(clause: Clause, case: Case, limit: float) -> tuple[str, str, dict[str, 
     return "passed", "", {"capabilities": capabilities}
 
 
-def _told(error: Exception) -> str:
-    return str(error) if isinstance(error, Failure) else f"{type(error).__name__}: {error}"
+def _told(error: BaseException) -> str:
+    return str(error) if isinstance(error, Failure | _TooLong) else f"{type(error).__name__}: {error}"
 
 
 def _where(error: BaseException, clause: Clause) -> str:
@@ -148,8 +148,8 @@ def _where(error: BaseException, clause: Clause) -> str:
     return "".join(told.format(chain=True))
 
 
-class _TooLong(Failure):
-    pass
+class _TooLong(BaseException):
+    """What ends a clause that hangs: no `Exception`, which a clause, or Hypothesis under it, may catch and go on."""
 
 
 @contextmanager

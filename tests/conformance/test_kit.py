@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -187,6 +187,15 @@ def test_a_clause_that_hangs_is_broken_off_and_fails() -> None:
 
     hanging = Clause("hang", "Nobody.", "core", "appends", hang)
     result = run_clause(hanging, memory, limit=0.05)
+    assert (result.status, result.reason) == ("failed", "it did not come to an end within 0.05 seconds")
+
+
+def test_a_clause_that_hangs_is_broken_off_whatever_it_catches() -> None:
+    def hang(case: Case) -> None:
+        with suppress(Exception):
+            time.sleep(60)
+
+    result = run_clause(Clause("hang", "Nobody.", "core", "appends", hang), memory, limit=0.05)
     assert (result.status, result.reason) == ("failed", "it did not come to an end within 0.05 seconds")
 
 
