@@ -101,7 +101,7 @@ def test_a_read_that_is_never_answered_is_sent_again(spot, proxy, files, harmed)
 def test_an_upload_that_nobody_reads_is_not_waited_for_without_end(rgw, monkeypatch, said):
     monkeypatch.setattr(_drive, "_SLOWEST", 1 << 30)
     ended = threading.Event()
-    with socket.create_server(("127.0.0.1", 0)) as server:
+    with ThreadPoolExecutor(2) as pool, socket.create_server(("127.0.0.1", 0)) as server:
 
         def accept() -> None:
             connection, _ = server.accept()
@@ -109,16 +109,13 @@ def test_an_upload_that_nobody_reads_is_not_waited_for_without_end(rgw, monkeypa
                 connection.sendall(said)
                 ended.wait(60)
 
-        taker = threading.Thread(target=accept)
-        taker.start()
+        pool.submit(accept)
         endpoint = f"http://127.0.0.1:{server.getsockname()[1]}"
         store: Any = open_store("s3://bucket/x", **{**options(rgw), "endpoint_url": endpoint, "timeout": 0.3})
-        with ThreadPoolExecutor(1) as pool:
-            try:
-                outcome, failure = pool.submit(store._engine.drive.create, "key", bytes(16 << 20)).result(30)
-            finally:
-                ended.set()
-        taker.join()
+        try:
+            outcome, failure = pool.submit(store._engine.drive.create, "key", bytes(16 << 20)).result(20)
+        finally:
+            ended.set()
         store.close()
     assert outcome is Outcome.UNKNOWN
     assert failure is not None
