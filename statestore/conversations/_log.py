@@ -107,9 +107,11 @@ class ConversationLog:
         tail = snapshot.tail
         if self.state is None or tail.run != self._end.run or tail.size < self._end.size:
             return False
-        if self.store.capabilities.runs:
+        can = self.store.capabilities
+        if can.runs and (can.atomic_append or tail.size == self._end.size):
             return True
-        # A log made anew under the same name tells by nothing but its records, whose ids are random.
+        # A log made anew under the same name tells by nothing but its records, whose ids are random. And where appends
+        # can tear, a record that was read before it was acknowledged may have been taken back, and others be there.
         offset, line = self._last
         return snapshot.read(offset, offset + len(line)) == line
 

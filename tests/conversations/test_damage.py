@@ -171,6 +171,17 @@ def test_records_of_other_kinds_say_nothing(place: Callable[[], Conversations]) 
     assert talks.log_append("c", 3, [user("d")]) == 4
 
 
+def test_a_record_that_was_taken_back_after_it_was_read_is_forgotten(
+    place: Callable[[], Conversations], file: Path
+) -> None:
+    talks, other = place(), place()
+    ends = three(other)
+    assert talks.message_count("c") == 3
+    os.truncate(file, ends[-2])
+    place().append_messages("c", [user("C" * 50), user("D")])
+    assert contents(talks.load("c").messages) == ["a", "b", "C" * 50, "D"]
+
+
 class Runless(Wrapper):
     """A store that cannot tell a log from another one under its name."""
 

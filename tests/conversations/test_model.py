@@ -176,4 +176,4 @@ class Talks(RuleBasedStateMachine):
 
 
 TestTalks = Talks.TestCase
-TestTalks.settings = settings(max_examples=60, stateful_step_count=40)
+TestTalks.settings = settings(max_examples=40, stateful_step_count=40)

@@ -156,14 +156,12 @@ def test_A65_what_is_made_again_begins_empty(place: Place) -> None:
         assert one.list() == ["src"]
 
 
-@pytest.mark.parametrize("args", ["", '{"x":', "absent", "NaN"])
-def test_A67_arguments_that_were_cut_off_become_none(talks: Conversations, args: str) -> None:
-    call = {"id": "t", "name": "f"} | ({} if args == "absent" else {"args": args})
-    talks.append_messages(
-        "c", [{"role": "assistant", "tool_calls": [call, {"id": "u", "name": "g", "args": '{"x":1}'}]}]
-    )
+def test_A67_arguments_that_were_cut_off_become_none(talks: Conversations) -> None:
+    given = [{"args": args} for args in ("", '{"x":', "NaN", '{"x":1}', None, [1])]
+    talks.append_messages("c", [{"role": "assistant", "tool_calls": [{"id": "t"}, *given]}])
     calls = talks.load("c").messages[0].tool_calls
-    assert calls == [{"id": "t", "name": "f", "args": {}}, {"id": "u", "name": "g", "args": '{"x":1}'}]
+    assert calls is not None
+    assert [call["args"] for call in calls] == [{}, {}, {}, {}, '{"x":1}', None, [1]]
 
 
 def test_A68_a_tools_answer_has_the_text_of_its_parts(talks: Conversations) -> None:
@@ -468,7 +466,7 @@ def test_A100_threads_that_append_the_same_store_it_once(talks: Conversations) -
 
 
 def test_A101_writers_in_objects_that_know_nothing_of_each_other_lose_nothing(place: Place) -> None:
-    times = 20 if not place.open().store.capabilities.boundaries else 5
+    times = 20 if not place.open().store.capabilities.boundaries else 3
 
     def work(number: int) -> None:
         talks = place.open()
