@@ -22,15 +22,17 @@ import struct
 import sys
 import time
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from statestore.wrappers._keeping import Directory
 
 __all__ = ["KeptLog"]
+
+T = TypeVar("T")
 
 _HEAD: Final = struct.Struct(">QI16s8s")
 _PLACE: Final = struct.Struct(">QI")
@@ -75,7 +77,13 @@ class KeptLog:
 
     def read(self, start: int, stop: int) -> bytes:
         """Return what is kept of ``[start, stop)`` without a gap from `start` on; nothing where nothing is."""
-        with self._guarded(), suppress(FileNotFoundError), self._opened(os.O_RDONLY) as fd:
+        with self._guarded(), suppress(FileNotFoundError):
+            return self._anew(lambda: self._read(start, stop))
+        self._forget()
+        return b""
+
+    def _read(self, start: int, stop: int) -> bytes:
+        with self._opened(os.O_RDONLY) as fd:
             self._walk(fd, self._look(fd), stop)
             found = []
             place = max(bisect_right(self._pieces, start, key=lambda piece: piece.start) - 1, 0)
@@ -86,14 +94,15 @@ class KeptLog:
                 place += 1
             self._touch(fd)
             return b"".join(found)
-        self._forget()
-        return b""
 
     def add(self, start: int, data: bytes) -> None:
         """Keep what the log holds at `start`, as far as it goes on behind what is kept."""
-        if start > self._end or min(len(data), _PIECE) + _HEAD.size > self._directory.limit:
-            return
-        with self._guarded(), self._opened(os.O_RDWR | os.O_APPEND | os.O_CREAT) as fd:
+        if start <= self._end and min(len(data), _PIECE) + _HEAD.size <= self._directory.limit:
+            with self._guarded():
+                self._anew(lambda: self._add(start, data))
+
+    def _add(self, start: int, data: bytes) -> None:
+        with self._opened(os.O_RDWR | os.O_APPEND | os.O_CREAT) as fd:
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -102,12 +111,25 @@ class KeptLog:
             self._walk(fd, size, sys.maxsize)
             if not start <= self._end < start + len(data):
                 return
+            if self._pieces:
+                self._check_piece(os.pread(fd, _HEAD.size, self._pieces[-1].offset), self._pieces[-1])
             if self._size < size:
                 os.ftruncate(fd, self._size)
             for begin in range(self._end - start, len(data), _PIECE):
                 if not self._append(fd, data[begin : begin + _PIECE]):
                     break
             self._touch(fd)
+
+    def _anew(self, act: Callable[[], T]) -> T:
+        """Do something, and again where what is known may be of a file before this one, whose inode it was given."""
+        known = bool(self._pieces)
+        try:
+            return act()
+        except _Damaged:
+            if not known:
+                raise
+        self._forget()
+        return act()
 
     def _append(self, fd: int, data: bytes) -> bool:
         place = _PLACE.pack(self._end, len(data))
@@ -142,11 +164,15 @@ class KeptLog:
         """Return the bytes of a piece."""
         whole = os.pread(fd, _HEAD.size + piece.length, piece.offset)
         head, data = whole[: _HEAD.size], whole[_HEAD.size :]
-        length = self._check_head(head, piece.start)
-        digest = self._digest(head[: _PLACE.size], data, size=16)
-        if length != piece.length or head[_PLACE.size : _CHECKED] != digest:
+        self._check_piece(head, piece)
+        if head[_PLACE.size : _CHECKED] != self._digest(head[: _PLACE.size], data, size=16):
             raise _Damaged
         return data
+
+    def _check_piece(self, head: bytes, piece: _Piece) -> None:
+        """Refuse a head that is another piece's."""
+        if self._check_head(head, piece.start) != piece.length:
+            raise _Damaged
 
     def _check_head(self, head: bytes, start: int) -> int:
         """Return how long the piece is that has this head, if it is one and begins at `start`."""

@@ -502,6 +502,31 @@ def test_a_damaged_length_never_leads_to_a_piece_that_a_log_holds_as_its_body(op
     assert opened().read("log") == whole
 
 
+@pytest.mark.parametrize("reads", [True, False])
+def test_a_file_that_was_made_again_with_the_inode_of_the_one_before_is_no_damage(
+    opened, place, tmp_path, warned, reads
+):
+    fill(opened(), "log", BIG[:3000])
+    snapshot = opened().snapshot("log")
+    other = Cached(inner(opened()), tmp_path / "other", origin="far://")
+    for store, stops in ((snapshot, (1000, 2000)), (other.snapshot("log"), (500, 1500, 1980))):
+        for stop in stops:
+            assert store.read(0, stop) == BIG[:stop]
+    (kept,), (again,) = files(place), files(tmp_path / "other")
+    inode = kept.stat().st_ino
+    kept.write_bytes(again.read_bytes())  # in pieces that begin elsewhere
+    assert kept.stat().st_ino == inode
+    if reads:
+        assert snapshot.read(700, 1800) == BIG[700:1800]
+    else:
+        snapshot._kept.add(2000, BIG[2000:2500])
+    assert kept.read_bytes() == again.read_bytes()
+    assert snapshot.read() == BIG[:3000]
+    last = opened()
+    assert last.read("log") == BIG[:3000]
+    assert (inner(last).asked(), warned()) == ([], [])
+
+
 def test_a_file_that_goes_between_a_read_and_an_addition_is_not_begun_in_the_middle(opened, place, monkeypatch):
     fill(opened(), "log", b"a" * 100, b"b" * 100)
     opened().read("log", 0, 100)
