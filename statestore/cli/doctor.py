@@ -30,9 +30,11 @@ def doctor(store: StoreOnly, json: Json = False) -> None:
 
     screen = Screen()
     failed = []
+    tried = False
     with open_for(store) as opened:
         upkeep = opened.maintenance
         for finding in upkeep.examine() if upkeep is not None else ():
+            tried = True
             failed += [] if finding.ok else [finding.check]
             if json:
                 emit({"check": finding.check, "ok": finding.ok, "message": finding.message})
@@ -40,7 +42,7 @@ def doctor(store: StoreOnly, json: Json = False) -> None:
                 lead = ("ok   ", "green") if finding.ok else ("fails", "bold red")
                 screen.put(finding.message, lead=[lead, f"  {finding.check:<20}"])
         if not json:
-            screen.put()
+            screen.put("" if tried else "Nothing was tried: this is what such a store promises on a disk that works.")
             for line in _advice(opened.capabilities, failed):
                 screen.put(line)
     if failed:

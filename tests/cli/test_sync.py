@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -136,6 +137,27 @@ def test_a_directory_that_is_read_only_fails_log_by_log(run: Run, vectors: Path,
     ran = run("sync", vectors, backup, "--json")
     assert ran.status == 1
     assert ran.lines[-1]["summary"]["failed"] == 3
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a disk")
+def test_a_disk_that_is_read_only_fails_log_by_log_and_one_that_lacks_the_store_at_once(
+    run: Run, vectors: Path, tmp_path: Path
+) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "statestore-test", disk], capture_output=True)
+    if done.returncode:
+        pytest.skip(f"a tmpfs cannot be mounted here: {done.stderr!r}")
+    try:
+        LocalStore(disk / "backup").close()
+        subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+        ran = run("sync", vectors, disk / "backup", "--json")
+        assert (ran.status, ran.lines[-1]["summary"]["failed"]) == (1, 3)
+        assert {row["error"]["facts"]["errno"] for row in ran.lines[:-1]} == {"EROFS"}
+        ran = run("sync", vectors, disk / "new", "--json")
+        assert (ran.status, ran.out, ran.error["facts"]["errno"]) == (1, "", "EROFS")
+    finally:
+        subprocess.run(["umount", "-l", disk], check=True)
 
 
 def test_a_prefix_and_what_it_may_not_be(run: Run, vectors: Path, backup: Path) -> None:

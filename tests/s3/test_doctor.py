@@ -87,5 +87,6 @@ def test_a_store_on_this_machine_is_told_by_what_it_can_do(tmp_path: Any) -> Non
     open_store(tmp_path / "here").close()
     told = CliRunner().invoke(app, ["doctor", str(tmp_path / "here")])
     assert told.exit_code == 0
+    assert told.stdout.startswith("Nothing was tried: this is what such a store promises")
     assert "Safe: several writers" in told.stdout
     assert "survives the loss of power" in told.stdout
