@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Iterator
-from contextlib import contextmanager
 from threading import Lock
 from typing import Final
 
@@ -40,25 +38,25 @@ class Cache:
         self._weight = 0
         self._pid = os.getpid()
 
-    @contextmanager
-    def use(self, name: str) -> Iterator[ConversationLog]:
+    def use(self, name: str) -> _Use:
         """Give a log to one thread at a time; of all threads of a process, none decides on an old state."""
+        return _Use(self, name)
+
+    def take(self, name: str) -> ConversationLog:
+        """Return a log that `keep` is called for once."""
         if os.getpid() != self._pid:
             self.clear()
         with self._lock:
             log, users = self._used.get(name) or (self._known(name), 0)
             self._used[name] = (log, users + 1)
-        try:
-            with log.lock:
-                yield log
-        finally:
-            self._keep(name, log)
+        return log
 
     def _known(self, name: str) -> ConversationLog:
         found = self._logs.get(name)
         return found[0] if found else ConversationLog(self._store, name)
 
-    def _keep(self, name: str, log: ConversationLog) -> None:
+    def keep(self, name: str, log: ConversationLog) -> None:
+        """Take back a log from who used it."""
         with self._lock:
             log_, users = self._used.pop(name, (log, 1))
             if log_ is not log:  # of before this was cleared
@@ -77,3 +75,26 @@ class Cache:
             self._weight += log.weight
             while self._weight > self._limit:
                 self._weight -= self._logs.popitem(last=False)[1][1]
+
+
+class _Use:
+    """Has a log, alone among the threads of the process, until the context ends."""
+
+    __slots__ = ("_cache", "_log", "_name")
+
+    def __init__(self, cache: Cache, name: str) -> None:
+        self._cache = cache
+        self._name = name
+
+    def __enter__(self) -> ConversationLog:
+        self._log = self._cache.take(self._name)
+        try:
+            self._log.lock.acquire()
+        except BaseException:
+            self._cache.keep(self._name, self._log)
+            raise
+        return self._log
+
+    def __exit__(self, *_: object) -> None:
+        self._log.lock.release()
+        self._cache.keep(self._name, self._log)
