@@ -79,3 +79,17 @@ def test_what_was_merged_meanwhile_is_not_fetched_again(rgw, place, proxy, reade
     assert writer.maintenance.compact("log")
     assert reader().read("log") == whole
     assert asked(proxy) == FIND
+
+
+def test_the_url_of_a_cached_bucket_opens_what_another_store_of_that_url_has_kept(rgw, place, proxy, tmp_path):
+    url, where = f"cached::s3://{place}", {"cached_directory": tmp_path / "cache"}
+    with open_store(url, **where, **options(rgw)) as store:
+        store.append("log", b"data", at=NEW)
+        assert store.read("log") == b"data"
+    with open_store(url, **where, **options(rgw.through(proxy))) as store:
+        assert store.read("log") == b"data"
+        assert "get data" not in asked(proxy)
+    with open_store(f"{url}/below", **where, **options(rgw)) as store:
+        assert list(store.list()) == []
+        with pytest.raises(NotFound):
+            store.read("log")
