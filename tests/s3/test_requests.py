@@ -241,7 +241,7 @@ def test_listing_many_logs_is_one_request_for_each_thousand(rgw, proxy):
     rows = list(store.list(tails=True))
     assert [info.name for info in rows] == names
     assert {info.tail.size for info in rows} == {1}
-    assert counted(proxy) == {"list heads": pages, "list data": pages}
+    assert counted(proxy) == {"list heads": pages, "list data": -(-(LOGS + 1) // 1000)}
 
     assert [info.name for info in islice(store.list(tails=True), 50)] == names[:50]
     assert counted(proxy) == {"list heads": 1, "list data": 1}
