@@ -9,11 +9,11 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from statestore.errors import Unavailable
+from statestore.errors import Closed, Unavailable
 from statestore_fsspec._drive import Drive
 from statestore_fsspec._layout import Entry
 from statestore_fsspec._steps import NOW, TOKEN, Copy, Fetch, List, Page, Pause, Put, Remove, Steps
@@ -53,7 +53,7 @@ class Engine:
         self._drive: Drive | None = None
         self._users = 0  # calls under way
         self._pool = ThreadPoolExecutor(self._parallel, thread_name_prefix="statestore")
-        self.ahead = ThreadPoolExecutor(_AHEAD, thread_name_prefix="statestore-ahead")
+        self._ahead = ThreadPoolExecutor(_AHEAD, thread_name_prefix="statestore-ahead")
 
     def forget(self) -> None:
         """Begin anew, in a forked child: its parent may have been in the midst of anything."""
@@ -64,6 +64,7 @@ class Engine:
     def drive(self) -> Drive:
         """The drive of this process, which is made when it is first asked for."""
         with self._lock:
+            self._check_open()
             if self._drive is None:
                 self._drive = self._connect()
             return self._drive
@@ -119,6 +120,22 @@ class Engine:
             return [self._patiently(call, *one) for one in work]
         return list(self._pool.map(lambda one: self._patiently(call, *one), work))
 
+    def begin(self, call: Callable[..., Result], *arguments: Any) -> Future[Result]:
+        """Begin a call that a stream will want the result of.
+
+        Raises:
+            Closed: the store was closed.
+        """
+        try:
+            return self._ahead.submit(call, *arguments)
+        except RuntimeError:
+            self._check_open()
+            raise
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Closed("this store was closed: open another one")
+
     def _answer(self, drive: Drive, request: object, failures: list[Exception]) -> Any:
         if isinstance(request, Put):
             outcome, failure = drive.create(request.key, request.data)
@@ -161,6 +178,7 @@ class Engine:
     def _use(self) -> Iterator[Drive]:
         """Keep the drive open meanwhile: who closes a store may have threads that are in the midst of a call."""
         with self._lock:
+            self._check_open()
             self._users += 1
         try:
             yield self.drive
@@ -174,7 +192,7 @@ class Engine:
             if not self._closed or self._users:
                 return
             drive, self._drive = self._drive, None
-        for pool in (self._pool, self.ahead):
+        for pool in (self._pool, self._ahead):
             pool.shutdown(wait=False, cancel_futures=True)
         if drive is not None:
             drive.close()

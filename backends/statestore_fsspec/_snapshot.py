@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from typing import TYPE_CHECKING, Final
 
 from statestore.store import Snapshot, Tail, check_range, check_stop
@@ -70,11 +70,14 @@ class BucketSnapshot(Snapshot):
         try:
             for first, last in self._parts(start, stop):
                 ready = under_way.result() if under_way is not None else b""
-                under_way = self._root.engine.ahead.submit(self._fetch, first, last)
+                under_way = self._root.engine.begin(self._fetch, first, last)
                 if ready:
                     yield ready
             if under_way is not None:
                 yield under_way.result()
+        except CancelledError:
+            self._check()
+            raise
         finally:
             if under_way is not None:
                 under_way.cancel()

@@ -17,6 +17,7 @@ import statestore_fsspec
 from statestore import NEW, RecordLog, Tail
 from statestore.errors import Closed, Conflict, NotFound
 from statestore_fsspec import Settings
+from statestore_fsspec import _layout as layout
 from statestore_fsspec._s3 import S3Drive
 from statestore_fsspec._steps import Outcome
 from tests.s3.harness import options
@@ -154,6 +155,27 @@ def test_what_one_store_has_listed_never_hides_what_another_one_does_later(spot)
     assert caught.value.found == again
 
 
+@pytest.mark.parametrize("moment", ["heads/", "data/"])
+def test_a_listing_never_takes_a_creation_that_another_one_forestalled_for_the_log(spot, files, moment):
+    store: Any = spot.quick(files)
+    store.append("a", b"first", at=NEW)
+    slow, quick = layout.new_run(1, "b" * 16), layout.new_run(1, "a" * 16)
+    spot.put(layout.single_key("x", slow, 0), layout.segment_object(b"of the slow one"))
+    drive, list_page = store._engine.drive, store._engine.drive.page
+
+    def page(prefix: str, after: str) -> Any:
+        told = list_page(prefix, after)
+        if prefix == moment:
+            spot.put(layout.single_key("x", quick, 0), layout.segment_object(b"won"))
+            spot.put(layout.head_key("x", 1), layout.spell_live(quick))
+        return told
+
+    drive.page = page
+    tails = {info.name: info.tail for info in store.list(tails=True)}
+    assert tails.pop("x", Tail(3, quick)) == Tail(3, quick)
+    assert list(tails) == ["a"]
+
+
 def test_a_listing_cache_that_the_caller_asks_for_is_not_used_for_logs(spot):
     here, there = spot.open(storage_options={"listings_expiry_time": 3600}), spot.open()
     there.append("a", b"first", at=NEW)
@@ -173,6 +195,21 @@ def test_a_closed_store_is_closed_while_others_at_that_place_go_on(spot):
         with pytest.raises(Closed):
             call("a")
     assert there.append("a", b"second", at=tail) == Tail(11, tail.run)
+
+
+def test_what_a_closed_store_has_given_out_is_closed_too(spot):
+    store = spot.open()
+    tail = store.append("a", bytes(5 << 20), at=NEW)
+    for _ in range(4):
+        tail = store.append("a", bytes(5 << 20), at=tail)
+    stream, maintenance = store.stream("a"), store.maintenance
+    next(stream)
+    store.close()
+    with pytest.raises(Closed):
+        list(stream)
+    for call in (maintenance.probe, lambda: maintenance.compact("a"), lambda: list(maintenance.check())):
+        with pytest.raises(Closed):
+            call()
 
 
 def test_no_file_system_is_asked_to_append():
