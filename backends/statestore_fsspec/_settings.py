@@ -69,7 +69,10 @@ class Settings:
                 settings.check()
                 return settings
         except (KeyError, TypeError, ValueError) as error:
-            raise Corrupt("the root's settings are damaged: restore them from a copy", object=SETTINGS) from error
+            raise Corrupt(
+                "the root's settings are damaged, or something else answers here: restore them, or correct the address",
+                object=SETTINGS,
+            ) from error
         raise Corrupt(
             "the root was made by another version of statestore: use that one",
             object=SETTINGS,
