@@ -106,7 +106,7 @@ class Remove:
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """Ask for the seconds since the machine was started, counting those asleep; reply: float."""
+    """Ask for the seconds that have passed since some moment, counting those asleep; reply: float."""
 
 
 NOW: Final = Now()
