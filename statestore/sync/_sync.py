@@ -44,7 +44,8 @@ def sync(
         source: where the logs are; it is only read.
         target: where they go.
         prefix: only logs whose names begin so.
-        workers: how many logs are worked on at once; each holds a few pieces of 4 MiB.
+        workers: how many logs are worked on at once; each holds a few pieces, of 4 MiB or as
+            large as the source gives them (16 MiB from a bucket).
         known: what is known to be equal, and not compared again; what is found is added to it. By default nothing is
             known, and whatever both have is read and compared.
         verify: read back what was written, and compare it.
