@@ -773,3 +773,20 @@ class LogsBesideAList(RuleBasedStateMachine):
 
 TestLogsBesideAList: Any = LogsBesideAList.TestCase
 TestLogsBesideAList.settings = settings(max_examples=50, stateful_step_count=25, deadline=None)
+
+
+def test_a_log_that_goes_on_where_a_reader_has_come_to_reads_no_header(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = MemoryStore()
+    first = RecordLog(store, "log")
+    assert first.end is None
+    first.append("start", expect=1)
+    first.append("message", b"two")
+    assert first.end == (store.tail("log"), 3)
+    other = RecordLog(store, "log")
+    other.resume(*first.end)
+    monkeypatch.setattr(store, "read", lambda *_: pytest.fail("it reads"))
+    assert other.append("message", b"three", expect=3).n == 3
+    assert other.end == (store.tail("log"), 4)
+    monkeypatch.undo()
+    with pytest.raises(Conflict):
+        first.append("message", b"late", expect=3)
