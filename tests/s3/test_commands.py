@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,8 @@ from typer.testing import CliRunner, Result
 from statestore import RecordLog, draft, open_store
 from statestore.cli.app import app
 from statestore.store import Store
+from statestore_fsspec import Settings
+from tests.s3.raw import Place
 from tests.servers import Rgw
 
 Run = Callable[..., Result]
@@ -51,6 +54,30 @@ def test_gc_shows_nothing_that_is_younger_than_the_grace_period(url: str, store:
     run("compact", url)
     assert rows(run("gc", url, "--json")) == []
     assert "0 objects" in run("gc", url, "--yes").stdout
+
+
+def test_gc_shows_what_would_go_and_removes_it_only_when_it_is_told_to(rgw: Rgw, place: str, url: str) -> None:
+    spot = Place(rgw, place)
+    spot.put("statestore.json", Settings(grace=1.0, windows=(64, 256)).spell())
+    log = RecordLog(open_store(url), "a")
+    for number in range(10):
+        log.append("message", b"%d" % number, expect=number + 1)
+    run("compact", url)
+    before = spot.objects()
+    for _ in range(100):
+        shown = rows(run("gc", url, "--json"))
+        if len(shown) >= 9:
+            break
+        threading.Event().wait(0.1)
+    assert {row["removed"] for row in shown} == {False}
+    assert "--yes does it" in run("gc", url).stdout
+    assert spot.objects() == before
+
+    done = rows(run("gc", url, "--yes", "--json"))
+    assert {row["removed"] for row in done} == {True}
+    assert {row["object"] for row in done} == {*before} - {*spot.keys()}
+    assert {row["object"] for row in done} >= {row["object"] for row in shown}
+    assert [record.body for record in RecordLog(open_store(url), "a")] == [b"%d" % number for number in range(10)]
 
 
 def test_verify_finds_nothing_wrong_in_a_whole_store(url: str, store: Store) -> None:
