@@ -79,6 +79,8 @@ class BucketOptions(BaseModel):
 def _address(value: str | None) -> str | None:
     if value is not None and not value.startswith(("http://", "https://")):
         raise ValueError("it begins with http:// or https://")
+    if value is not None and "@" in value:
+        raise ValueError("no credentials belong into it: they have options of their own")
     return value
 
 

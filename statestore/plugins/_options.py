@@ -107,7 +107,7 @@ def _refusal(owner: Owner, given: Mapping[str, _Given], refused: ValidationError
         reason = reason if reason.isprintable() else ascii(reason)
         missing = line["type"] == "missing" and len(line["loc"]) == 1
         # The input of a missing option, too, is all the others.
-        value = _HIDDEN if hidden or missing or not option else line["input"]
+        value = _HIDDEN if hidden or missing or not option else _without_user(line["input"])
         reasons.append((option, reason, value, missing))
         refusal = PydanticCustomError("refused", "{reason}", {"reason": reason})
         details.append(InitErrorDetails(type=refusal, loc=line["loc"][:1], input=value))
@@ -150,6 +150,11 @@ def _is_secret(annotation: Any, seen: set[Any]) -> bool:
         seen.add(kind)
         parts = tuple(field.annotation for field in kind.model_fields.values())
     return any(_is_secret(part, seen) for part in parts)
+
+
+def _without_user(value: object) -> object:
+    """Return a value as it may be shown: an address without the user and the password in front of its host."""
+    return f"***@{value.rpartition('@')[2]}" if isinstance(value, str) and "@" in value else value
 
 
 def _short(value: object) -> str:

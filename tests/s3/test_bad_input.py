@@ -262,6 +262,14 @@ def test_an_endpoint_that_is_no_url_is_told_at_once(rgw):
         open_store("s3://bucket/x", **{**options(rgw), "endpoint_url": "127.0.0.1:9000"})
 
 
+@pytest.mark.parametrize("endpoint", ["http://user:SWORDFISH@host", "user:SWORDFISH@host"])
+def test_an_endpoint_with_a_password_is_refused_and_not_shown(endpoint):
+    for url, given in [("s3://bucket/x", {"endpoint_url": endpoint}), (f"s3://bucket/x?endpoint_url={endpoint}", {})]:
+        with pytest.raises(PluginError, match="option=endpoint_url given=\\*\\*\\*@host") as caught:
+            open_store(url, **given)
+        assert "SWORDFISH" not in f"{caught.value!r} {caught.value.__cause__}"
+
+
 def test_a_package_that_is_missing_is_named_with_the_command_that_brings_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "s3fs", None)
     with pytest.raises(PluginError, match=r"pip install 'statestore\[s3\]'") as caught:
