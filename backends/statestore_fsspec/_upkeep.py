@@ -49,9 +49,13 @@ def _merge_of(group: list[Segment]) -> Iterator[tuple[Segment, ...]]:
 
 
 def merge(finder: Finder, log: str, windows: Sequence[int]) -> Steps[int]:
-    """Merge a log's segments, small windows first; return how many segments were merged away from the walk."""
+    """Merge a log's segments; return how many segments were merged away from the walk.
+
+    Large windows come first, so that each byte is read and written once. What is left to the smaller ones is the end of
+    the log, and windows that hold more objects than can be read while a listing is believed.
+    """
     merged = 0
-    for window in windows:
+    for window in sorted(windows, reverse=True):
         for attempt in range(_TRIES):
             if attempt:
                 yield Pause(attempt)

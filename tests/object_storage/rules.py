@@ -87,7 +87,7 @@ BROKEN = (
         2,
         "of two merges the wider one counts",
         (read_through(narrowest),),
-        _scene(page=2, writer="create a, append b, append c, append d, merge 2 4 | collect", reader="tail"),
+        _scene(page=2, writer="create a, append b, append c, append d, merge 2, merge 4 | collect", reader="tail"),
     ),
     Broken(
         2,

@@ -11,7 +11,7 @@ read       read all of the log; "read 2" from offset 2 on
 snapshot   read twice what the log was at first
 delete     delete the log; "delete at" only where it ends at the tail that is known
 copy y     copy the log to y; "copy y 2" its first two bytes
-merge 2 4  merge the log in windows of two, then of four bytes
+merge 2 4  merge the log in windows of four, then of two bytes
 collect    remove what no log needs any more
 verify     look for what is wrong with the log
 ========== =========================================================================================
