@@ -288,13 +288,13 @@ def fill(spot: Place, files: Any, merged: bool = False) -> None:
     store.append("b", b"neighbour", at=NEW)
     store.append("a-", b"neighbour", at=NEW)
     run = "0000000003.0123456789abcdef"
-    for number in range(5):
-        data = b"append-%d.\n" % number
-        spot.put(layout.single_key("a", run, 10 * number), layout.segment_object(data))
+    whole = b"".join(b"append-%d.\n" % number for number in range(5))
+    for start in range(0, len(whole), 10):
+        spot.put(layout.single_key("a", run, start), layout.segment_object(whole[start : start + 10]))
     spot.put(layout.head_key("a", 3), layout.spell_live(run))
-    if merged:
-        assert store.maintenance.compact("a") == 3
-        assert len(spot.keys(f"data/a!{run}/m/")) == 3
+    for start, stop in ((0, 20), (20, 40), (0, 40)) if merged else ():
+        data = layout.segment_object(whole[start:stop], merged=True)
+        spot.put(layout.merge_key("a", run, start, stop), data)
 
 
 HEAD = "heads/a!0000000003"
