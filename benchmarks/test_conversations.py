@@ -18,7 +18,12 @@ from statestore_local import LocalStore
 
 MESSAGE = {"role": "user", "content": "How long does the train to Oslo take? " * 8, "timestamp": "2026-09-28T12:00:00Z"}
 BODY = b'{"messages":[%s]}' % json.dumps(MESSAGE).encode()
-MANY = 10_000
+
+
+@pytest.fixture
+def many(pytestconfig: pytest.Config) -> int:
+    """How many messages a long conversation has: fewer where nothing is timed."""
+    return 10_000 if pytestconfig.getoption("benchmark_enable") else 300
 
 
 @pytest.fixture(params=["never", "always"])
@@ -92,8 +97,8 @@ def test_merge_metadata_beside_a_record(store: LocalStore, compare: Compare) -> 
     assert talks.load_metadata("c") == {"seats": 2, "note": "a window"}
 
 
-def test_the_10000th_message_beside_the_100th(store: LocalStore, compare: Compare) -> None:
-    filled(store, "c", MANY)
+def test_the_10000th_message_beside_the_100th(store: LocalStore, compare: Compare, many: int) -> None:
+    filled(store, "c", many)
     filled(store, "short", 100)
     talks = Conversations(store)
     few = Conversations(store)
@@ -106,7 +111,7 @@ def test_the_10000th_message_beside_the_100th(store: LocalStore, compare: Compar
         bar=1.5,
         **times(store),
     )
-    assert talks.message_count("c") > MANY
+    assert talks.message_count("c") > many
 
 
 def test_append_messages_beside_a_row(store: LocalStore, rows: Callable[[], Any], compare: Compare) -> None:
@@ -115,15 +120,15 @@ def test_append_messages_beside_a_row(store: LocalStore, rows: Callable[[], Any]
     assert talks.load_recent_messages("c", 1)[0].content == MESSAGE["content"]
 
 
-def test_load_recent_5_beside_rows(store: LocalStore, tmp_path: Path, compare: Compare) -> None:
-    talks = filled(store, "c", MANY)
+def test_load_recent_5_beside_rows(store: LocalStore, tmp_path: Path, compare: Compare, many: int) -> None:
+    talks = filled(store, "c", many)
     with closing(sqlite3.connect(tmp_path / "read.sqlite3", isolation_level=None)) as connection:
         connection.execute(
             "create table messages (conversation text, seq integer, body text, primary key (conversation, seq))"
         )
         body = json.dumps(MESSAGE)
         connection.execute("begin")
-        connection.executemany("insert into messages values ('c', ?, ?)", ((seq, body) for seq in range(MANY)))
+        connection.executemany("insert into messages values ('c', ?, ?)", ((seq, body) for seq in range(many)))
         connection.execute("commit")
         query = "select body from messages where conversation = 'c' order by seq desc limit 5"
         compare(
@@ -135,14 +140,14 @@ def test_load_recent_5_beside_rows(store: LocalStore, tmp_path: Path, compare: C
     assert len(talks.load_recent_messages("c", 5)) == 5
 
 
-def test_load_all_beside_rows(store: LocalStore, tmp_path: Path, compare: Compare) -> None:
-    talks = filled(store, "c", MANY)
+def test_load_all_beside_rows(store: LocalStore, tmp_path: Path, compare: Compare, many: int) -> None:
+    talks = filled(store, "c", many)
     with closing(sqlite3.connect(tmp_path / "read.sqlite3", isolation_level=None)) as connection:
         connection.execute(
             "create table messages (conversation text, seq integer, body text, primary key (conversation, seq))"
         )
         body = json.dumps(MESSAGE)
-        connection.executemany("insert into messages values ('c', ?, ?)", ((seq, body) for seq in range(MANY)))
+        connection.executemany("insert into messages values ('c', ?, ?)", ((seq, body) for seq in range(many)))
         query = "select body from messages where conversation = 'c' order by seq"
         compare(
             lambda: Conversations(store).load("c"),
@@ -150,4 +155,4 @@ def test_load_all_beside_rows(store: LocalStore, tmp_path: Path, compare: Compar
             against="SQLite: all rows, as dicts",
             rounds=5,
         )
-    assert talks.message_count("c") == MANY
+    assert talks.message_count("c") == many

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import socket
 import subprocess
@@ -10,11 +9,12 @@ import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
 from tests.servers import eventually
-from tests.tcpproxy import Fault, TcpProxy, processes
+from tests.tcpproxy import Fault, TcpProxy
 
 
 @dataclass
@@ -151,13 +151,19 @@ def test_a_process_that_serves_is_killed() -> None:
 
 
 def test_whoever_waits_for_other_connections_is_not_killed() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_connection(listener.getsockname()) as client:
-        served, address = listener.accept()
-        with served:
-            assert client.getsockname() == address
-            assert processes(*address) == []
-            listener.close()
-            assert processes(*address) == [os.getpid()]
+    """In a process of its own, where nothing else waits."""
+    code = """
+import os, socket
+from tests.tcpproxy import processes
+with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_connection(listener.getsockname()) as client:
+    served, address = listener.accept()
+    with served:
+        assert client.getsockname() == address
+        assert processes(*address) == []
+        listener.close()
+        assert processes(*address) == [os.getpid()]
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[1])
 
 
 def test_a_stream_has_no_requests_to_be_doubled(proxy: TcpProxy) -> None:

@@ -66,7 +66,11 @@ _BOUNDED = {
         ticks=(), writer="create a, append b | append c, append d", merger="merge 2, merge 4", reader="read"
     ),
     "two mergers and a reader": _scene(
-        ticks=(), writer="create a, append b, append c, append d |", merger="merge 2, merge 4", other="merge 4", reader="read"
+        ticks=(),
+        writer="create a, append b, append c, append d |",
+        merger="merge 2, merge 4",
+        other="merge 4",
+        reader="read",
     ),
     "a slow merger, a late writer and a collector": _scene(
         faults=0,
@@ -76,7 +80,10 @@ _BOUNDED = {
         merger="merge 2",
     ),
     "a reader whose pages are collected as it reads": _scene(
-        ticks=(1, 2), faults=0, writer="create a, append b, append c | append d, merge 2, merge 4, collect", reader="read"
+        ticks=(1, 2),
+        faults=0,
+        writer="create a, append b, append c | append d, merge 2, merge 4, collect",
+        reader="read",
     ),
     "a writer, a deleter and a reader": _scene(
         ticks=(), writer="create a | append b, append c", deleter="delete", reader="read"
