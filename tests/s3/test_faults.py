@@ -1,7 +1,7 @@
 """What the network does to requests costs time and nothing else.
 
 STATESTORE_FAULTS=1000 in the environment lets so many storms rage, and tries every fault at every request of every
-call; otherwise 20 storms, and of calls that change little the most common faults.
+call; otherwise 10 storms, and of calls that change little the most common faults.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tests.storms.calls import CALLS, CHANGES, collect, grown
 from tests.storms.storm import BATCH, CLIENTS, HASTY, SETTINGS, Storm, settings_of
 from tests.storms.sweep import sweep
 
-STORMS = int(os.environ.get("STATESTORE_FAULTS", "20"))
+STORMS = int(os.environ.get("STATESTORE_FAULTS", "10"))
 FULL = STORMS >= 1000
 
 
