@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import dataclass
 from hashlib import blake2b
 from threading import Event
 from typing import Final, Generic, Self, TypeVar
 
 from statestore import names
+from statestore.ahead import in_order
 from statestore.caches import cache_directory
 from statestore.catalog._file import States
 from statestore.catalog._folding import Fold, Folded, fold_log
@@ -167,7 +167,6 @@ class Catalog(Generic[S]):
         return self._rows(prefix, anew)
 
     def _rows(self, prefix: str, anew: bool) -> Iterator[Row[S]]:
-        waiting: deque[_Done[S] | Future[_Done[S] | None]] = deque()
         changes = _Changes(self._states)
         stop = Event()
 
@@ -180,12 +179,14 @@ class Catalog(Generic[S]):
 
         pool = ThreadPoolExecutor(self._workers, thread_name_prefix="catalog")
         try:
-            for info, kept in self._joined(prefix, anew, changes):
-                waiting.append(self._fresh(info, kept) or pool.submit(bring, info.name, kept))
-                while waiting and (len(waiting) > _AHEAD * self._workers or _is_ready(waiting[0])):
-                    yield from _take(waiting, changes)
-            while waiting:
-                yield from _take(waiting, changes)
+            work = (
+                self._fresh(info, kept) or pool.submit(bring, info.name, kept)
+                for info, kept in self._joined(prefix, anew, changes)
+            )
+            for done in in_order(work, _AHEAD * self._workers):
+                if done.folded is not None:
+                    changes.put(done.row.log, done.folded)
+                yield done.row
         finally:
             stop.set()
             pool.shutdown(cancel_futures=True)
@@ -266,20 +267,6 @@ class _Changes:
         """Write what there is."""
         self._states.change(self._put, self._drop)
         self._put, self._drop, self._size = {}, [], 0
-
-
-def _is_ready(done: _Done[S] | Future[_Done[S] | None]) -> bool:
-    return isinstance(done, _Done) or done.done()
-
-
-def _take(waiting: deque[_Done[S] | Future[_Done[S] | None]], changes: _Changes) -> Iterator[Row[S]]:
-    first = waiting.popleft()
-    done = first if isinstance(first, _Done) else first.result()
-    if done is None:
-        return
-    if done.folded is not None:
-        changes.put(done.row.log, done.folded)
-    yield done.row
 
 
 def _origin(store: Store) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Generator, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 from typing import Final
 
 from statestore import names
+from statestore.ahead import in_order
 from statestore.errors import Unavailable
 from statestore.store import LogInfo, Store, Tail
 from statestore.sync._known import Known
@@ -67,29 +67,13 @@ def sync(
 
 
 def _rows(job: Job, prefix: str, workers: int) -> Generator[Row]:
-    waiting: deque[Row | Future[Row | None]] = deque()
     pool = ThreadPoolExecutor(workers, thread_name_prefix="sync")
     try:
-        for log, source, target in _joined(_listing(job, job.source, prefix), _listing(job, job.target, prefix)):
-            waiting.append(job.settled(log, source, target) or pool.submit(job.bring, log, source, target))
-            while waiting and (len(waiting) > _AHEAD * workers or _is_ready(waiting[0])):
-                yield from _take(waiting)
-        while waiting:
-            yield from _take(waiting)
+        joined = _joined(_listing(job, job.source, prefix), _listing(job, job.target, prefix))
+        yield from in_order((job.settled(*logs) or pool.submit(job.bring, *logs) for logs in joined), _AHEAD * workers)
     finally:
         job.stop.set()
         pool.shutdown(cancel_futures=True)
-
-
-def _is_ready(result: Row | Future[Row | None]) -> bool:
-    return isinstance(result, Row) or result.done()
-
-
-def _take(waiting: deque[Row | Future[Row | None]]) -> Iterator[Row]:
-    result = waiting.popleft()
-    row = result if isinstance(result, Row) else result.result()
-    if row is not None:
-        yield row
 
 
 def _listing(job: Job, store: Store, prefix: str) -> Iterator[LogInfo]:
