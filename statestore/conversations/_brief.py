@@ -10,12 +10,13 @@ import msgspec
 from msgspec import Raw
 
 from statestore.conversations import _json
-from statestore.conversations._changes import Messages, Saved, decode_record, refusal
+from statestore.conversations._changes import Messages, Saved, Snapshot, decode_record, kind_of, refusal
 from statestore.conversations._model import NO_TIME, ListOptions
 from statestore.records import Record
 
 __all__ = ["Brief", "BriefFold", "choose", "read_time"]
 
+_MESSAGES, _SAVED, _SNAPSHOT = kind_of(Messages), kind_of(Saved), kind_of(Snapshot)
 _LIMIT: Final = 100  # ids that a listing shows where no limit is asked for
 
 
@@ -62,7 +63,7 @@ class BriefFold:
         """
         kind, time = record.kind, record.header.time
         user_id, first, created = state.user_id, state.first, state.created or time
-        if kind == "conversation.saved" or (kind == "conversation.messages" and first is None):
+        if kind == _SAVED or (kind == _MESSAGES and first is None):
             change = decode_record(record)
             if isinstance(change, Saved):
                 user_id = _json.loads(bytes(change.profile.get("user_id", b'""')))
@@ -72,7 +73,7 @@ class BriefFold:
                 first = first if change.keep else _first(change.messages)
             elif isinstance(change, Messages):
                 first = _first(change.messages)
-        return Brief(user_id, first, created, state.updated if kind == "conversation.snapshot" else time)
+        return Brief(user_id, first, created, state.updated if kind == _SNAPSHOT else time)
 
     def dump(self, state: Brief) -> bytes:
         """Return the state as bytes."""

@@ -10,7 +10,7 @@ from typing import Final
 from statestore.conversations._log import ConversationLog
 from statestore.store import Store
 
-__all__ = ["Cache"]
+__all__ = ["Cache", "Use"]
 
 _KEPT: Final = 256  # messages that are kept of a history that is too large to be kept whole
 
@@ -38,9 +38,9 @@ class Cache:
         self._weight = 0
         self._pid = os.getpid()
 
-    def use(self, name: str) -> _Use:
+    def use(self, name: str) -> Use:
         """Give a log to one thread at a time; of all threads of a process, none decides on an old state."""
-        return _Use(self, name)
+        return Use(self, name)
 
     def take(self, name: str) -> ConversationLog:
         """Return a log that `keep` is called for once."""
@@ -77,7 +77,7 @@ class Cache:
                 self._weight -= self._logs.popitem(last=False)[1][1]
 
 
-class _Use:
+class Use:
     """Has a log, alone among the threads of the process, until the context ends."""
 
     __slots__ = ("_cache", "_log", "_name")

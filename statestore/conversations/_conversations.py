@@ -79,8 +79,7 @@ class Conversations(History, Details):
             Corrupt: a record is damaged.
         """
         log = self._log(id)
-        self._check_open()
-        with self._cache.use(log) as known:
+        with self._use(log) as known:
             state = there(known.refresh(None), id, log)
             profile, metadata, updated = state.profile, dict(state.metadata), state.updated
             history, summed = list(state.messages), list(state.summaries)
@@ -131,8 +130,7 @@ class Conversations(History, Details):
                 raw_list(summed[keep_summaries:]),
             )
 
-        self._check_open()
-        with self._cache.use(log) as kept:
+        with self._use(log) as kept:
             kept.change(decide, count=None)
         if self.store.capabilities.flushes and not self.store.capabilities.durable:
             self.store.flush(log)
@@ -155,8 +153,7 @@ class Conversations(History, Details):
             NotSupported: the record is larger than the store's largest append.
         """
         log, new = self._log(source), self._log(target)
-        self._check_open()
-        with self._cache.use(log) as known:
+        with self._use(log) as known:
             there(known.refresh(), source, log)
             if log == new:
                 if not overwrite:
@@ -180,7 +177,7 @@ class Conversations(History, Details):
     def _replace(self, source: str, target: str, *, overwrite: bool) -> None:
         """Replace a whole conversation by what another one is now."""
         log = self._log(source)
-        with self._cache.use(log) as known:
+        with self._use(log) as known:
             state = there(known.refresh(None), source, log)
             whole = Saved(
                 profile=raw_dict(state.profile),
@@ -196,7 +193,7 @@ class Conversations(History, Details):
                 raise Exists("there is such a conversation already: overwrite it, or take another id", id=target)
             return whole
 
-        with self._cache.use(self._log(target)) as kept:
+        with self._use(self._log(target)) as kept:
             kept.change(decide)
 
     def delete(self, id: str, *, missing_ok: bool = True) -> None:  # noqa: A002
@@ -212,8 +209,7 @@ class Conversations(History, Details):
             NotSupported: the store cannot delete.
         """
         log = self._log(id)
-        self._check_open()
-        with self._cache.use(log) as known:
+        with self._use(log) as known:
             try:
                 self.store.delete(log)
             except NotFound as error:

@@ -26,8 +26,7 @@ class Details(Place):
             NotFound: there is no such conversation.
         """
         log = self._log(id)
-        self._check_open()
-        with self._cache.use(log) as known:
+        with self._use(log) as known:
             return values(there(known.refresh(), id, log).metadata)
 
     def merge_metadata(self, id: str, updates: Mapping[str, Any]) -> None:  # noqa: A002
@@ -45,7 +44,7 @@ class Details(Place):
         change = Metadata(encoded(updates))
         self._check_open()
         if change.metadata:
-            with self._cache.use(log) as known:
+            with self._use(log) as known:
                 known.change(lambda _: change)
 
     def load_summaries(self, id: str) -> list[Summary]:  # noqa: A002
@@ -55,8 +54,7 @@ class Details(Place):
             InvalidName: `id` is empty or too long.
         """
         log = self._log(id)
-        self._check_open()
-        with self._cache.use(log) as known:
+        with self._use(log) as known:
             state = known.refresh()
             stored = list(state.summaries) if state else []
         return read_summaries(stored, log)
@@ -76,8 +74,7 @@ class Details(Place):
         """
         log = self._log(id)
         change = Summaries([Raw(summary_json(summary))])
-        self._check_open()
-        with self._cache.use(log) as known:
+        with self._use(log) as known:
             known.change(lambda _: change)
 
     def append_list(self, id: str, name: str, items: Iterable[bytes]) -> None:  # noqa: A002
@@ -99,7 +96,7 @@ class Details(Place):
         change = Items(name, [item_bytes(item) for item in items])
         self._check_open()
         if change.items:
-            with self._cache.use(log) as known:
+            with self._use(log) as known:
                 known.change(lambda _: change)
 
     def load_list(self, id: str, name: str, *, strict: bool = False) -> list[bytes]:  # noqa: A002
@@ -124,8 +121,7 @@ class Details(Place):
     def _items(self, conversation: str, name: str, strict: bool) -> list[bytes]:
         log = self._log(conversation)
         check_list_name(name)
-        self._check_open()
-        with self._cache.use(log) as known:
+        with self._use(log) as known:
             state = known.refresh()
             if state is None and not strict:
                 return []

@@ -33,8 +33,7 @@ class History(Place):
         """
         log = self._log(id)
         change = Messages([Raw(message_json(message)) for message in messages])
-        self._check_open()
-        with self._cache.use(log) as known:
+        with self._use(log) as known:
             known.change(lambda state: change if change.messages or state is None else None)
 
     def log_append(
@@ -72,7 +71,7 @@ class History(Place):
             new = given[max(count - start_seq, 0) :]
             return Messages(new) if new else None
 
-        with self._cache.use(log) as known:
+        with self._use(log) as known:
             state = known.change(decide)
             return state.count if state else 0
 
@@ -87,8 +86,7 @@ class History(Place):
         """
         log = self._log(id)
         check_number(n)
-        self._check_open()
-        with self._cache.use(log) as known:
+        with self._use(log) as known:
             stored = last(there(known.refresh(n), id, log), n)
         return read_messages(stored, log)
 
@@ -102,8 +100,7 @@ class History(Place):
         """
         log = self._log(id)
         check_number(recent)
-        self._check_open()
-        with self._cache.use(log) as known:
+        with self._use(log) as known:
             state = known.refresh(recent or None)
             stored = last(state, recent or state.count) if state else []
         return read_messages(stored, log)
@@ -116,8 +113,7 @@ class History(Place):
             NotFound: there is no such conversation.
         """
         log = self._log(id)
-        self._check_open()
-        with self._cache.use(log) as known:
+        with self._use(log) as known:
             return there(known.refresh(), id, log).count
 
     def log_len(self, id: str) -> int:  # noqa: A002
@@ -127,8 +123,7 @@ class History(Place):
             InvalidName: `id` is empty or too long.
         """
         log = self._log(id)
-        self._check_open()
-        with self._cache.use(log) as known:
+        with self._use(log) as known:
             state = known.refresh()
             return state.count if state else 0
 

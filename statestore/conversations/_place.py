@@ -10,7 +10,7 @@ from msgspec import Raw
 
 from statestore import names
 from statestore.conversations import _ids, _json
-from statestore.conversations._cache import Cache
+from statestore.conversations._cache import Cache, Use
 from statestore.conversations._fold import State
 from statestore.errors import Closed, NotFound
 from statestore.store import Store
@@ -60,6 +60,11 @@ class Place:
 
     def _find_name(self, conversation: str) -> str:
         return names.check(f"{self.prefix}/{_ids.quote(conversation)}")
+
+    def _use(self, log: str) -> Use:
+        """Give a log to this thread alone, for as long as the context lasts; a closed object has none to give."""
+        self._check_open()
+        return self._cache.use(log)
 
     def _check_open(self) -> None:
         if self._closed:

@@ -118,7 +118,7 @@ def bring_in(talks: Conversations, directory: Path) -> Moved:
         )
     except Conflict as error:
         raise Exists("there is such a conversation already: it was left alone", id=head["id"], log=log) from error
-    with talks._cache.use(log) as known:
+    with talks._use(log) as known:
         state = there(known.refresh(None), head["id"], log)
         found = (len(state.messages), len(state.summaries), {name: len(items) for name, items in state.lists.items()})
         known.forget()
@@ -143,8 +143,7 @@ def give_out(talks: Conversations, id: str, root: Path) -> Moved:  # noqa: A002 
         OSError: a file cannot be written.
     """
     log = talks._log(id)
-    talks._check_open()
-    with talks._cache.use(log) as known:
+    with talks._use(log) as known:
         state = there(known.refresh(None), id, log)
         for name in (f"{_PREFIX}{id}", *(f"{name}{_SUFFIX}" for name in state.lists)):
             _check_file_name(name)
