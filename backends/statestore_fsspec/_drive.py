@@ -95,10 +95,9 @@ class Drive(ABC):
             return Outcome.UNKNOWN, error
         return (Outcome.CREATED if created else Outcome.REFUSED), None
 
+    @abstractmethod
     def put(self, key: str, data: bytes) -> bool:
         """Create an object by one atomic act of the storage; return whether it is the one that is there now."""
-        self.files.pipe_file(self.path(key), data, mode="create")
-        return True
 
     def remove(self, key: str) -> None:
         """Remove an object; one that is not there does not count."""

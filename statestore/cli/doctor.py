@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
 __all__ = ["doctor"]
 
-_RIGHTS = 4  # how many checks of rights there are
-
 
 def doctor(store: StoreOnly, json: Json = False) -> None:
     """Try what a live storage really does, and say what is safe to do there.
@@ -30,11 +28,11 @@ def doctor(store: StoreOnly, json: Json = False) -> None:
 
     screen = Screen()
     failed = []
-    tried = False
+    tried = 0
     with open_for(store) as opened:
         upkeep = opened.maintenance
         for finding in upkeep.examine() if upkeep is not None else ():
-            tried = True
+            tried += 1
             failed += [] if finding.ok else [finding.check]
             if json:
                 emit({"check": finding.check, "ok": finding.ok, "message": finding.message})
@@ -43,16 +41,17 @@ def doctor(store: StoreOnly, json: Json = False) -> None:
                 screen.put(finding.message, lead=[lead, f"  {finding.check:<20}"])
         if not json:
             screen.put("" if tried else "Nothing was tried: this is what such a store promises on a disk that works.")
-            for line in _advice(opened.capabilities, failed):
-                screen.put(line)
+            if tried and len(failed) == tried:
+                screen.put("Nothing works there yet: mend what fails above.")
+            else:
+                for line in _advice(opened.capabilities, failed):
+                    screen.put(line)
     if failed:
         raise Unavailable("not everything is as it should be: see above", checks=", ".join(failed))
 
 
 def _advice(can: Capabilities, failed: list[str]) -> list[str]:
     """Return what is safe to do in a store, in plain words."""
-    if sum(check.startswith("right to") for check in failed) == _RIGHTS:
-        return ["Nothing works there yet: mend what fails above."]
     writable = not failed or set(failed) <= {"right to delete", "clock"}
     lines = [
         "Safe: several writers, in several processes, of one log: each append wins its own place."
