@@ -23,8 +23,7 @@ from statestore.catalog import Catalog, _file
 from statestore.errors import NotFound
 from statestore_memory import MemoryStore
 from tests.catalog.parts import Chain, Shared, add, place, scanned, shown
-
-ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk or change owners")
+from tests.disks import ROOT_ONLY, read_only, small_disk
 
 
 @pytest.fixture(autouse=True)
@@ -375,30 +374,23 @@ def test_a_file_that_others_hold_for_a_moment_is_waited_for(store, file, warned)
 @ROOT_ONLY
 @pytest.mark.parametrize("how", ["full", "read-only"])
 def test_a_disk_that_is_full_or_read_only_changes_no_answer_and_is_told_once(how, store, warned) -> None:
-    with tempfile.TemporaryDirectory() as disk:
-        mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "statestore-test", disk]
-        done = subprocess.run(mount, capture_output=True, text=True)
-        if done.returncode:
-            pytest.skip(f"a tmpfs cannot be mounted here: {done.stderr.strip()}")
-        try:
-            file = Path(disk) / "file"
-            assert steps(store, path=file) == 80
-            if how == "read-only":
-                subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
-                add(store, "log-00", b"new")
-            else:
-                for number in range(2000):
-                    add(store, f"new-{number:04}", b"x")
-            with Catalog(store, fold := Chain(), path=file) as catalog:
-                for _ in range(2):
-                    assert shown(catalog) == scanned(store)
-                assert len(warned()) == 1
-                if how == "full":
-                    fold.steps = 0
-                    assert shown(catalog, "log-") == scanned(store, prefix="log-")
-                    assert fold.steps == 0, "what is there is used all the same"
-        finally:
-            subprocess.run(["umount", "-l", disk], check=True)
+    with small_disk("64k") as disk:
+        file = disk / "file"
+        assert steps(store, path=file) == 80
+        if how == "read-only":
+            read_only(disk)
+            add(store, "log-00", b"new")
+        else:
+            for number in range(2000):
+                add(store, f"new-{number:04}", b"x")
+        with Catalog(store, fold := Chain(), path=file) as catalog:
+            for _ in range(2):
+                assert shown(catalog) == scanned(store)
+            assert len(warned()) == 1
+            if how == "full":
+                fold.steps = 0
+                assert shown(catalog, "log-") == scanned(store, prefix="log-")
+                assert fold.steps == 0, "what is there is used all the same"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

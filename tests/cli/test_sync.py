@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from statestore import RecordLog
 from statestore.store import NEW
 from statestore_local import LocalStore
+from tests.disks import ROOT_ONLY, read_only, small_disk
 
 from .conftest import Run, interrupted, on_a_terminal, plain
 from .test_screens import compare
@@ -139,25 +139,18 @@ def test_a_directory_that_is_read_only_fails_log_by_log(run: Run, vectors: Path,
     assert ran.lines[-1]["summary"]["failed"] == 3
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a disk")
+@ROOT_ONLY
 def test_a_disk_that_is_read_only_fails_log_by_log_and_one_that_lacks_the_store_at_once(
-    run: Run, vectors: Path, tmp_path: Path
+    run: Run, vectors: Path
 ) -> None:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "statestore-test", disk], capture_output=True)
-    if done.returncode:
-        pytest.skip(f"a tmpfs cannot be mounted here: {done.stderr!r}")
-    try:
+    with small_disk("1m") as disk:
         LocalStore(disk / "backup").close()
-        subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+        read_only(disk)
         ran = run("sync", vectors, disk / "backup", "--json")
         assert (ran.status, ran.lines[-1]["summary"]["failed"]) == (1, 3)
         assert {row["error"]["facts"]["errno"] for row in ran.lines[:-1]} == {"EROFS"}
         ran = run("sync", vectors, disk / "new", "--json")
         assert (ran.status, ran.out, ran.error["facts"]["errno"]) == (1, "", "EROFS")
-    finally:
-        subprocess.run(["umount", "-l", disk], check=True)
 
 
 def test_a_prefix_and_what_it_may_not_be(run: Run, vectors: Path, backup: Path) -> None:

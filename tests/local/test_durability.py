@@ -7,7 +7,6 @@ import os
 import random
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -17,8 +16,7 @@ import pytest
 from statestore.errors import Conflict, NotFound, NotSupported, Unavailable
 from statestore.store import NEW, Tail
 from statestore_local import LocalStore, _copy, _sync
-
-ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small file system")
+from tests.disks import ROOT_ONLY, read_only, small_disk
 
 
 @pytest.fixture
@@ -370,24 +368,17 @@ def test_too_many_open_files_is_an_error_that_may_pass(root: Path) -> None:
 
 
 @pytest.fixture
-def small_disk() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory() as place:
-        mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "statestore-test", place]
-        done = subprocess.run(mount, capture_output=True, text=True)
-        if done.returncode:
-            pytest.skip(f"a tmpfs cannot be mounted here: {done.stderr.strip()}")
-        try:
-            yield Path(place)
-        finally:
-            subprocess.run(["umount", "-l", place], check=True)
+def disk() -> Iterator[Path]:
+    with small_disk("1m") as disk:
+        yield disk
 
 
 @ROOT_ONLY
 @pytest.mark.parametrize("sync", ["always", "never"])
 @pytest.mark.parametrize("held", [False, True])
-def test_a_disk_that_fills_up_during_an_append_loses_nothing(small_disk: Path, sync: str, held: bool) -> None:
-    store = LocalStore(small_disk, sync=sync)  # type: ignore[arg-type]
-    ballast = small_disk / "ballast"
+def test_a_disk_that_fills_up_during_an_append_loses_nothing(disk: Path, sync: str, held: bool) -> None:
+    store = LocalStore(disk, sync=sync)  # type: ignore[arg-type]
+    ballast = disk / "ballast"
     ballast.write_bytes(bytes(600 << 10))
     hold = store.hold("a")
     if held:
@@ -398,7 +389,7 @@ def test_a_disk_that_fills_up_during_an_append_loses_nothing(small_disk: Path, s
         store.append("a", big, at=tail)
     assert caught.value.retry
     assert not caught.value.effect_unknown
-    assert (small_disk / "a.state").read_bytes() == b"x" * 1000
+    assert (disk / "a.state").read_bytes() == b"x" * 1000
     with pytest.raises(Unavailable, match="the disk is full"):
         store.append("b", big, at=NEW)
     with pytest.raises(NotFound):
@@ -413,15 +404,15 @@ def test_a_disk_that_fills_up_during_an_append_loses_nothing(small_disk: Path, s
     assert store.read("a") == b"x" * 1000 + big
     if held:
         hold.__exit__(None, None, None)
-    assert sorted(os.listdir(small_disk)) == ["a.state"]
+    assert sorted(os.listdir(disk)) == ["a.state"]
 
 
 @ROOT_ONLY
-def test_a_read_only_file_system_can_be_read_and_says_why_it_is_not_written(small_disk: Path) -> None:
-    with LocalStore(small_disk) as store:
+def test_a_read_only_file_system_can_be_read_and_says_why_it_is_not_written(disk: Path) -> None:
+    with LocalStore(disk) as store:
         tail = store.append("a", b"1", at=NEW)
-    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
-    store = LocalStore(small_disk)
+    read_only(disk)
+    store = LocalStore(disk)
     assert store.read("a") == b"1"
     assert [info.name for info in store.list(tails=True)] == ["a"]
     for refused in (

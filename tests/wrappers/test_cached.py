@@ -9,7 +9,6 @@ import stat
 import struct
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -28,9 +27,9 @@ from statestore.wrappers._keeping import Directory
 from statestore_local import LocalStore
 from statestore_memory import MemoryStore
 from tests.conformance import test_memory
+from tests.disks import ROOT_ONLY, read_only, small_disk
 from tests.wrappers.places import Far, fill, inner
 
-ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk or change owners")
 BIG = random.Random(5).randbytes(700_000)
 
 
@@ -586,29 +585,22 @@ def test_a_directory_that_goes_is_made_again(opened, place):
 @ROOT_ONLY
 @pytest.mark.parametrize("how", ["full", "read-only"])
 def test_a_disk_that_is_full_or_read_only_fails_no_read_and_is_told_once(how, warned, place):
-    with tempfile.TemporaryDirectory() as disk:
-        mount = ["mount", "-t", "tmpfs", "-o", "size=512k", "statestore-test", disk]
-        done = subprocess.run(mount, capture_output=True, text=True)
-        if done.returncode:
-            pytest.skip(f"a tmpfs cannot be mounted here: {done.stderr.strip()}")
-        try:
-            space = f"{place}"
-            fill(Far(space), "small", b"data")
-            fill(Far(space), "big", BIG)
-            assert Cached(Far(space), disk, origin="far://").read("small") == b"data"
-            if how == "read-only":
-                subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
-            store = Cached(Far(space), disk, origin="far://")
-            for _ in range(2):
-                assert store.read("big") == b"".join(store.stream("big")) == BIG
-            assert len(warned()) == 1
-            if how == "full":
-                assert os.statvfs(disk).f_bavail > 0, "the part of a piece that went in was not taken back"
-            inner(store).asked()
-            assert store.read("small") == b"data"
-            assert inner(store).asked() == [], "what is there is used all the same"
-        finally:
-            subprocess.run(["umount", "-l", disk], check=True)
+    with small_disk("512k") as disk:
+        space = f"{place}"
+        fill(Far(space), "small", b"data")
+        fill(Far(space), "big", BIG)
+        assert Cached(Far(space), disk, origin="far://").read("small") == b"data"
+        if how == "read-only":
+            read_only(disk)
+        store = Cached(Far(space), disk, origin="far://")
+        for _ in range(2):
+            assert store.read("big") == b"".join(store.stream("big")) == BIG
+        assert len(warned()) == 1
+        if how == "full":
+            assert os.statvfs(disk).f_bavail > 0, "the part of a piece that went in was not taken back"
+        inner(store).asked()
+        assert store.read("small") == b"data"
+        assert inner(store).asked() == [], "what is there is used all the same"
 
 
 def test_threads_that_read_the_same_logs_fill_one_cache(opened, place):
