@@ -333,38 +333,48 @@ def test_a_creation_that_cannot_be_written_leaves_no_file(root: Path, monkeypatc
     assert os.listdir(root) == []
 
 
-def test_too_many_open_files_is_an_error_that_may_pass(root: Path) -> None:
-    import resource
+WITHOUT_DESCRIPTORS = """
+import os, resource, sys
+from contextlib import suppress
+from statestore.errors import Unavailable
+from statestore.store import NEW
+from statestore_local import LocalStore
 
-    store = LocalStore(root, sync="never")
-    store.append("a", b"1", at=NEW)
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    highest = max(map(int, os.listdir("/proc/self/fd")))
-    spare = []
-    resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 8, hard))
+store = LocalStore(sys.argv[1], sync="never")
+store.append("a", b"1", at=NEW)
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+spare = []
+with suppress(OSError):
+    while True:
+        spare.append(os.open("/dev/null", os.O_RDONLY))
+for name, call in {
+    "read": lambda: store.read("a"),
+    "append": lambda: store.append("b", b"1", at=NEW),
+    "append below": lambda: store.append("c/d", b"1", at=NEW),
+    "list": lambda: list(store.list()),
+    "hold": lambda: store.hold("a").__enter__(),
+    "copy": lambda: store.copy("a", "b"),
+    "holder": lambda: store.holder("a"),
+    "delete": lambda: store.delete("a"),
+}.items():
     try:
-        with suppress(OSError):
-            while True:
-                spare.append(os.open("/dev/null", os.O_RDONLY))
-        for call in (
-            lambda: store.read("a"),
-            lambda: store.append("b", b"1", at=NEW),
-            lambda: store.append("c/d", b"1", at=NEW),
-            lambda: list(store.list()),
-            lambda: store.hold("a").__enter__(),
-            lambda: store.copy("a", "b"),
-            lambda: store.holder("a"),
-            lambda: store.delete("a"),
-        ):
-            with pytest.raises(Unavailable, match="too many open files") as caught:
-                call()
-            assert caught.value.retry
-    finally:
-        for fd in spare:
-            os.close(fd)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    with store.hold("a"):
-        assert store.append("a", b"2", at=store.tail("a")).size == 2
+        call()
+    except Unavailable as error:
+        assert "too many open files" in str(error), (name, error)
+        assert error.retry, name
+        print(name)
+for fd in spare:
+    os.close(fd)
+with store.hold("a"):
+    assert store.append("a", b"2", at=store.tail("a")).size == 2
+"""
+
+
+def test_too_many_open_files_is_an_error_that_may_pass(root: Path) -> None:
+    # In a process of its own: a test runner's threads open and close files too, and would find none left.
+    command = [sys.executable, "-c", WITHOUT_DESCRIPTORS, str(root)]
+    refused = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    assert refused == ["read", "append", "append below", "list", "hold", "copy", "holder", "delete"]
 
 
 @pytest.fixture
