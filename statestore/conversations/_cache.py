@@ -33,8 +33,7 @@ class Cache:
     def clear(self) -> None:
         """Know nothing any more."""
         self._lock = Lock()
-        self._logs: OrderedDict[str, tuple[ConversationLog, int]] = OrderedDict()
-        self._used: dict[str, tuple[ConversationLog, int]] = {}  # with the number of threads that use or await each
+        self._logs: OrderedDict[str, _Kept] = OrderedDict()  # those used last are the last
         self._weight = 0
         self._pid = os.getpid()
 
@@ -42,59 +41,71 @@ class Cache:
         """Give a log to one thread at a time; of all threads of a process, none decides on an old state."""
         return Use(self, name)
 
-    def take(self, name: str) -> ConversationLog:
-        """Return a log that `keep` is called for once."""
+    def take(self, name: str) -> _Kept:
+        """Return a log that `give_back` is called for once."""
         if os.getpid() != self._pid:
             self.clear()
         with self._lock:
-            log, users = self._used.get(name) or (self._known(name), 0)
-            self._used[name] = (log, users + 1)
-        return log
+            kept = self._logs.get(name)
+            if kept is None:
+                kept = self._logs[name] = _Kept(ConversationLog(self._store, name))
+            else:
+                self._logs.move_to_end(name)
+            kept.users += 1
+        return kept
 
-    def _known(self, name: str) -> ConversationLog:
-        found = self._logs.get(name)
-        return found[0] if found else ConversationLog(self._store, name)
-
-    def keep(self, name: str, log: ConversationLog) -> None:
-        """Take back a log from who used it."""
+    def give_back(self, name: str, kept: _Kept) -> None:
+        """Take back a log from who used it, and forget those used longest ago where there is too much."""
         with self._lock:
-            log_, users = self._used.pop(name, (log, 1))
-            if log_ is not log:  # of before this was cleared
-                self._used[name] = (log_, users)
-                return
-            if users > 1:
-                self._used[name] = (log, users - 1)
+            kept.users -= 1
+            if kept.users or self._logs.get(name) is not kept:  # of before this was cleared
                 return
             # Nobody else has it, nor gets it while the lock is held.
-            if log.state is not None and log.weight > self._limit // 4:
-                log.state.trim(_KEPT)
-            self._weight -= self._logs.pop(name, (log, 0))[1]
-            if log.state is None:
+            state = kept.log.state
+            if state is None:
+                self._weight -= self._logs.pop(name).weight
                 return
-            self._logs[name] = (log, log.weight)
-            self._weight += log.weight
+            if kept.log.weight > self._limit // 4:
+                state.trim(_KEPT)
+            weight = kept.log.weight
+            self._weight += weight - kept.weight
+            kept.weight = weight
             while self._weight > self._limit:
-                self._weight -= self._logs.popitem(last=False)[1][1]
+                oldest = next((name for name, kept in self._logs.items() if not kept.users), None)
+                if oldest is None:
+                    return
+                self._weight -= self._logs.pop(oldest).weight
+
+
+class _Kept:
+    """A log, the number of threads that use or await it, and what it weighed when it was given back."""
+
+    __slots__ = ("log", "users", "weight")
+
+    def __init__(self, log: ConversationLog) -> None:
+        self.log = log
+        self.users = 0
+        self.weight = 0
 
 
 class Use:
     """Has a log, alone among the threads of the process, until the context ends."""
 
-    __slots__ = ("_cache", "_log", "_name")
+    __slots__ = ("_cache", "_kept", "_name")
 
     def __init__(self, cache: Cache, name: str) -> None:
         self._cache = cache
         self._name = name
 
     def __enter__(self) -> ConversationLog:
-        self._log = self._cache.take(self._name)
+        self._kept = kept = self._cache.take(self._name)
         try:
-            self._log.lock.acquire()
+            kept.log.lock.acquire()
         except BaseException:
-            self._cache.keep(self._name, self._log)
+            self._cache.give_back(self._name, kept)
             raise
-        return self._log
+        return kept.log
 
     def __exit__(self, *_: object) -> None:
-        self._log.lock.release()
-        self._cache.keep(self._name, self._log)
+        self._kept.log.lock.release()
+        self._cache.give_back(self._name, self._kept)

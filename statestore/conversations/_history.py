@@ -62,7 +62,6 @@ class History(Place):
         if start_seq < 0:
             raise ValueError(f"places are counted from 0: start_seq={start_seq}")
         given = [Raw(message_json(message)) for message in messages]
-        self._check_open()
 
         def decide(state: State | None) -> Change | None:
             count = state.count if state else 0

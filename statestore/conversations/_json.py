@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-__all__ = ["MAX_DEPTH", "encode", "is_json", "loads", "parse", "plain"]
+__all__ = ["MAX_DEPTH", "check_key", "encode", "is_json", "loads", "parse", "plain"]
 
 MAX_DEPTH: Final = 100
 """How deep values may be nested."""
@@ -34,7 +34,7 @@ def plain(value: Any, depth: int = MAX_DEPTH) -> Any:
         if depth == 0:
             raise ValueError(f"values are nested at most {MAX_DEPTH} deep")
         depth -= 1
-        return {_key(key): plain(item, depth) for key, item in value.items()}
+        return {check_key(key): plain(item, depth) for key, item in value.items()}
     if isinstance(value, list | tuple):
         if depth == 0:
             raise ValueError(f"values are nested at most {MAX_DEPTH} deep")
@@ -51,7 +51,12 @@ def plain(value: Any, depth: int = MAX_DEPTH) -> Any:
     raise TypeError(f"JSON has no {kind.__name__}: turn it into text or numbers first")
 
 
-def _key(key: Any) -> str:
+def check_key(key: Any) -> str:
+    """Return a key as a plain string.
+
+    Raises:
+        TypeError: it is no string.
+    """
     if isinstance(key, str):
         return str.__str__(key)
     raise TypeError(f"a key is a str, not {type(key).__name__}: {key!r:.60}")

@@ -162,18 +162,18 @@ class ConversationLog:
     def _take(self, record: Record, change: Change | None) -> None:
         size = record.end - record.offset
         try:
-            self._apply(change, Written(record.offset, self._number, size, record.header.time))
+            at = Written(record.offset, self._number, size, record.header.time)
+            self._apply(change, at, Tail(record.end, self._end.run))
         except ValueError as error:
             raise refusal(record, str(error), self.name, self._number) from error
         self._last = (record.offset, record.line)
 
-    def _apply(self, change: Change | None, at: Written) -> None:
+    def _apply(self, change: Change | None, at: Written, end: Tail) -> None:
         if self.state is None:
             self.state = begin(change, at)
         else:
             apply(self.state, change, at)
-        self._end = Tail(at.offset + at.size, self._end.run)
-        self._number = at.n + 1
+        self._end, self._number = end, at.n + 1
 
     def _look_back(self, snapshot: Bytes, count: int | None) -> None:
         """Add earlier messages to the state: from where the last ones are, if these are enough, else all."""
@@ -254,8 +254,7 @@ class ConversationLog:
         log.resume(self._end, n)
         due = state.records >= INTERVAL and state.bytes >= _SHARE * state.snapshot
         snapshot = encode(state.snapshot_at(n)) if due else b""
-        limit = self.store.capabilities.max_append
-        if not due or (limit is not None and len(snapshot) + len(body) + _HEADERS > limit):
+        if not due or not self._fits(len(snapshot) + len(body)):
             log.append(kind, body, expect=n, time=time, type=MEDIA_TYPE)
             return self._appended(change, self._end.size, n, time)
         # In the same write in front of the change: should the write be torn, a snapshot alone does no harm.
@@ -268,12 +267,17 @@ class ConversationLog:
         state.records, state.bytes, state.snapshot = 0, 0, sizes[0]
         return self._appended(change, self._end.size + sizes[0], n + 1, time)
 
+    def _fits(self, size: int) -> bool:
+        """Say whether two records with bodies of this size together can be one append."""
+        limit = self.store.capabilities.max_append
+        return limit is None or size + _HEADERS <= limit
+
     def _appended(self, change: Change, offset: int, n: int, time: str) -> None:
         known = self._log.end
         assert known is not None
+        end = known[0]
         try:
-            self._end = Tail(offset, known[0].run)
-            self._apply(change, Written(offset, n, known[0].size - offset, time))
+            self._apply(change, Written(offset, n, end.size - offset, time), end)
         except BaseException:
             self.forget()
             raise

@@ -32,6 +32,7 @@ T = TypeVar("T", bound=BaseModel)
 
 _MESSAGES: Final = TypeAdapter(list[Message]).validate_json
 _TEXTS: Final = frozenset({"role", "content", "timestamp", "finish_reason"})
+_TEXT: Final = {str}
 _SUMMARIES: Final = TypeAdapter(list[Summary]).validate_json
 
 
@@ -47,6 +48,8 @@ def message_json(message: GivenMessage) -> bytes:
         ValueError: it has no role, a field has another type than its own, or it holds NaN, an infinity or a lone
             surrogate.
     """
+    if type(message) is dict and _is_text_alone(message):
+        return _json.encode(message)
     given = None
     if isinstance(message, bytes):
         given = message.strip(b" \t\r\n")
@@ -55,19 +58,23 @@ def message_json(message: GivenMessage) -> bytes:
             raise ValueError("a message is a JSON object")
     elif isinstance(message, Message):
         value = _json.plain(message.model_dump(exclude_unset=True))
-    elif isinstance(message, dict) or isinstance(message, Mapping):  # noqa: SIM101 - the first is much cheaper
+    elif isinstance(message, Mapping):
         value = dict(message)
         if isinstance(time := value.get("timestamp"), datetime):
             value["timestamp"] = spell_time(time)
         value = _json.plain(value)
     else:
         raise TypeError(f"a message is a Message, a mapping or JSON in bytes, not {type(message).__name__}")
-    # Most messages are nothing but texts, about which the model and the rules have nothing to say.
-    if "role" in value and value.keys() <= _TEXTS and all(type(text) is str for text in value.values()):
+    if _is_text_alone(value):
         return given if given is not None else _json.encode(value)
     Message.model_validate(value)
     changed = _apply_rules(value)
     return given if given is not None and not changed else _json.encode(value)
+
+
+def _is_text_alone(value: dict[str, Any]) -> bool:
+    """Say whether a message is made of texts alone, as most are: the model and the rules have nothing to say of it."""
+    return "role" in value and value.keys() <= _TEXTS and {*map(type, value.values())} == _TEXT
 
 
 def _apply_rules(value: dict[str, Any]) -> bool:

@@ -89,8 +89,8 @@ def encoded(given: Mapping[str, Any]) -> dict[str, Raw]:
         TypeError: a key is no string, or a value holds what JSON has not.
         ValueError: a value holds NaN, an infinity or a lone surrogate.
     """
-    value = _json.plain(dict(given))
-    return {key: Raw(_json.encode(item)) for key, item in value.items()}
+    depth = _json.MAX_DEPTH - 1
+    return {_json.check_key(key): Raw(_json.encode(_json.plain(item, depth))) for key, item in dict(given).items()}
 
 
 def values(stored: Mapping[str, bytes]) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def spell_time(text: str) -> str:
     Raises:
         ValueError: it is no time, its year is outside 0 to 9999, or its offset is 24 hours or more.
     """
-    if _WRITTEN.fullmatch(text) is not None:
+    if text is _last[2] or _WRITTEN.fullmatch(text) is not None:
         return text
     match = _WRITE.fullmatch(text)
     if not _is_real(match):
