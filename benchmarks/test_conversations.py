@@ -80,7 +80,7 @@ def test_log_append_beside_a_record(store: LocalStore, compare: Compare) -> None
 
 def talks_count(talks: Conversations) -> int:
     """Return the place that a caller who counts along would give."""
-    state = talks._cache._logs["conversations/c"].log.state
+    state = talks._cache._logs["conversations/c"].state
     assert state is not None
     return state.count
 

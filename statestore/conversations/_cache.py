@@ -33,79 +33,58 @@ class Cache:
     def clear(self) -> None:
         """Know nothing any more."""
         self._lock = Lock()
-        self._logs: OrderedDict[str, _Kept] = OrderedDict()  # those used last are the last
+        self._logs: OrderedDict[str, ConversationLog] = OrderedDict()  # those used last are the last
         self._weight = 0
         self._pid = os.getpid()
 
     def use(self, name: str) -> Use:
-        """Give a log to one thread at a time; of all threads of a process, none decides on an old state."""
+        """Give a log to one thread at a time, so that threads of a process do not refuse each other's appends."""
         return Use(self, name)
 
-    def take(self, name: str) -> _Kept:
-        """Return a log that `give_back` is called for once."""
+    def take(self, name: str) -> ConversationLog:
+        """Return a log, to use with its lock held."""
         if os.getpid() != self._pid:
             self.clear()
         with self._lock:
-            kept = self._logs.get(name)
-            if kept is None:
-                kept = self._logs[name] = _Kept(ConversationLog(self._store, name))
+            log = self._logs.get(name)
+            if log is None:
+                log = self._logs[name] = ConversationLog(self._store, name)
             else:
                 self._logs.move_to_end(name)
-            kept.users += 1
-        return kept
+        return log
 
-    def give_back(self, name: str, kept: _Kept) -> None:
-        """Take back a log from who used it, and forget those used longest ago where there is too much."""
+    def weigh(self, log: ConversationLog) -> None:
+        """Forget the logs used longest ago where this one, whose lock is held, has grown and all are too much."""
+        if log.weight > self._limit // 4 and log.state:
+            log.state.trim(_KEPT)
+        weight = log.weight
         with self._lock:
-            kept.users -= 1
-            if kept.users or self._logs.get(name) is not kept:  # of before this was cleared
+            if self._logs.get(log.name) is not log:  # cleared, or forgotten while it was in use
                 return
-            # Nobody else has it, nor gets it while the lock is held.
-            state = kept.log.state
-            if state is None:
-                self._weight -= self._logs.pop(name).weight
-                return
-            if kept.log.weight > self._limit // 4:
-                state.trim(_KEPT)
-            weight = kept.log.weight
-            self._weight += weight - kept.weight
-            kept.weight = weight
+            if log.state is None:
+                del self._logs[log.name]
+            self._weight += weight - log.weighed
+            log.weighed = weight
             while self._weight > self._limit:
-                oldest = next((name for name, kept in self._logs.items() if not kept.users), None)
-                if oldest is None:
-                    return
-                self._weight -= self._logs.pop(oldest).weight
-
-
-class _Kept:
-    """A log, the number of threads that use or await it, and what it weighed when it was given back."""
-
-    __slots__ = ("log", "users", "weight")
-
-    def __init__(self, log: ConversationLog) -> None:
-        self.log = log
-        self.users = 0
-        self.weight = 0
+                self._weight -= self._logs.popitem(last=False)[1].weighed
 
 
 class Use:
     """Has a log, alone among the threads of the process, until the context ends."""
 
-    __slots__ = ("_cache", "_kept", "_name")
+    __slots__ = ("_cache", "_log", "_name")
 
     def __init__(self, cache: Cache, name: str) -> None:
         self._cache = cache
         self._name = name
 
     def __enter__(self) -> ConversationLog:
-        self._kept = kept = self._cache.take(self._name)
-        try:
-            kept.log.lock.acquire()
-        except BaseException:
-            self._cache.give_back(self._name, kept)
-            raise
-        return kept.log
+        self._log = log = self._cache.take(self._name)
+        log.lock.acquire()
+        return log
 
     def __exit__(self, *_: object) -> None:
-        self._kept.log.lock.release()
-        self._cache.give_back(self._name, self._kept)
+        try:
+            self._cache.weigh(self._log)
+        finally:
+            self._log.lock.release()

@@ -53,6 +53,7 @@ class ConversationLog:
 
     Attributes:
         lock: keeps threads apart.
+        weighed: what the cache has last heard of its weight.
         state: what the records have come to up to the place where they were read last; None where nothing is known.
     """
 
@@ -60,6 +61,7 @@ class ConversationLog:
         self.store = store
         self.name = name
         self.lock = RLock()
+        self.weighed = 0
         self.state: State | None = None
         self._log = RecordLog(store, name)
         self._end = Tail(0, "")
@@ -69,7 +71,7 @@ class ConversationLog:
     @property
     def weight(self) -> int:
         """About how many bytes the state takes."""
-        return 1000 + (self.state.weight if self.state else 0)
+        return 1000 + self.state.weight if self.state else 0
 
     def refresh(self, count: int | None = 0) -> State | None:
         """Return the state as it is now, reading what is new; None where there is no conversation.

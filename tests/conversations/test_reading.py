@@ -171,7 +171,7 @@ def test_without_boundaries_no_body_is_kept_but_those_asked_for(long: Callable[[
     store.capabilities = replace(store.capabilities, boundaries=False)
     talks = Conversations(store)
     recent = talks.load_recent_messages("c", 5)
-    state = talks._cache._logs["conversations/c"].log.state
+    state = talks._cache._logs["conversations/c"].state
     assert state is not None
     assert len(state.messages) < 500
     assert recent == Conversations(store).load("c").messages[-5:]
@@ -209,7 +209,7 @@ def test_the_cache_is_bounded_and_forgets_the_oldest(tmp_path: Path) -> None:
     assert (calls, size) == ({"tail": 1}, 0)
     _, calls, size = store.measure(lambda: talks.load_recent_messages("0", 1))
     assert size > 20_000
-    assert sum(kept.log.weight for kept in talks._cache._logs.values()) <= 100_000
+    assert sum(log.weight for log in talks._cache._logs.values()) <= 100_000
 
 
 def test_of_a_history_that_is_too_large_for_the_cache_its_end_is_kept(tmp_path: Path) -> None:
