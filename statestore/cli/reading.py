@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from statestore.cli.safe import safe
-from statestore.cli.screen import Screen, emit
+from statestore.cli.screen import Screen, emit, write
 from statestore.cli.targets import Json, LogArgument, StoreArgument, StoreOnly, find, open_for
 from statestore.cli.values import whole
 
@@ -138,7 +138,7 @@ def cat(
             _show(pieces)
         else:
             for piece in pieces:
-                _write(piece)
+                write(piece)
 
 
 def _place(store: Store, log: str, number: int, body: bool) -> tuple[int, int]:
@@ -151,13 +151,6 @@ def _place(store: Store, log: str, number: int, body: bool) -> tuple[int, int]:
     for found in records:
         return (found.offset + len(found.line) + 1, found.end - 1) if body else (found.offset, found.end)
     raise NotFound("the log has no such record", log=log, record=number, records=records.number - 1)
-
-
-def _write(data: bytes) -> None:
-    """Write all of `data` to standard output, which takes a part at a time where PYTHONUNBUFFERED is set."""
-    view = memoryview(data)
-    while view:
-        view = view[sys.stdout.buffer.write(view) :]
 
 
 def _show(pieces: Iterator[bytes]) -> None:

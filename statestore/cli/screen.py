@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from statestore.errors import StateStoreError
 
-__all__ = ["Part", "Screen", "binary", "complain", "describe", "emit", "fail", "plural"]
+__all__ = ["Part", "Screen", "binary", "complain", "describe", "emit", "fail", "plural", "write"]
 
 Part = str | tuple[str, str]
 """A piece of a line: its text, or its text and its style as rich names it."""
@@ -68,6 +68,13 @@ def _cells(parts: Sequence[Part]) -> list[tuple[str, str]]:
 def emit(value: Mapping[str, Any], file: TextIO | None = None) -> None:
     """Print one JSON object on one line, in ASCII without control characters."""
     (file or sys.stdout).write(json.dumps(value, ensure_ascii=True, allow_nan=False) + "\n")
+
+
+def write(data: bytes) -> None:
+    """Write all of some bytes to standard output, which takes a part at a time where PYTHONUNBUFFERED is set."""
+    view = memoryview(data)
+    while view:
+        view = view[sys.stdout.buffer.write(view) :]
 
 
 def binary(data: bytes) -> str | dict[str, str]:
