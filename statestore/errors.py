@@ -12,6 +12,9 @@
     ├── Closed                                the store was closed
     ├── NotSupported                          the store has not the capability; nothing was done
     ├── Unavailable                           the storage failed
+    ├── AlreadyAborted                        an operator has ended the session before
+    ├── Ambiguous     (also LookupError)      several sessions have this id
+    ├── InvalidAnswer (also ValueError)       the answer is not what the request asks for
     └── PluginError                           a backend cannot be found, loaded or opened
 
 A message is lower case, says what to do, and ends in ``key=value`` facts. The facts are also in
@@ -25,11 +28,14 @@ from __future__ import annotations
 from typing import Any
 
 __all__ = [
+    "AlreadyAborted",
+    "Ambiguous",
     "Closed",
     "Conflict",
     "Corrupt",
     "Exists",
     "Held",
+    "InvalidAnswer",
     "InvalidName",
     "NotFound",
     "NotSupported",
@@ -164,6 +170,18 @@ class Unavailable(StateStoreError):
     def __reduce__(self) -> tuple[Any, ...]:
         flags = {"retry": self.retry, "effect_unknown": self.effect_unknown}
         return _rebuild, (type(self), self.message, {**flags, **self.facts})
+
+
+class AlreadyAborted(StateStoreError):
+    """An operator has ended the session before; nothing was written. The first reason stands."""
+
+
+class Ambiguous(StateStoreError, LookupError):
+    """Several users have a session with this id: say whose is meant. ``error.facts`` names them."""
+
+
+class InvalidAnswer(StateStoreError, ValueError):
+    """The answer is not what the request asks for; nothing was written. ``error.facts`` has the path."""
 
 
 class PluginError(StateStoreError):

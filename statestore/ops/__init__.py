@@ -8,17 +8,21 @@ from __future__ import annotations
 
 from statestore.ops._events import Call, Event, Part, Request, Requested, Response
 from statestore.ops._model import Detail, PendingInput, State, Summary
+from statestore.ops._operator import DEFAULT_REASON, Operator
 from statestore.ops._pending import go_rules, python_rules
 from statestore.ops._source import Answer, Key, Marker, Markers, Seen, Source
+from statestore.ops._sync import SyncOperator
 
 __all__ = [
     "Answer",
     "Call",
+    "DEFAULT_REASON",
     "Detail",
     "Event",
     "Key",
     "Marker",
     "Markers",
+    "Operator",
     "Part",
     "PendingInput",
     "Request",
@@ -28,6 +32,7 @@ __all__ = [
     "Source",
     "State",
     "Summary",
+    "SyncOperator",
     "go_rules",
     "python_rules",
 ]

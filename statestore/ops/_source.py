@@ -117,6 +117,10 @@ class Source(Protocol):
     """
 
     @property
+    def app_name(self) -> str:
+        """The application whose sessions these are, as in their keys; ``""`` where the system has none."""
+
+    @property
     def exact(self) -> bool:
         """Whether `mark` is conditional: of two at the same place one is refused with ``Conflict``, always.
 
