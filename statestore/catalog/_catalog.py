@@ -98,18 +98,22 @@ class Catalog(Generic[S]):
         """The file; None where everything is kept in memory."""
         return self._states.path
 
-    def refresh(self, prefix: str = "") -> Iterator[Row[S]]:
+    def refresh(self, prefix: str = "", *, select: Callable[[str], bool] | None = None) -> Iterator[Row[S]]:
         """Yield a row for each log whose name begins with `prefix`, in the order of the names.
 
         The work is done as the rows are taken. A log that was made or deleted meanwhile shows or not, as in a listing.
         What is wrong with one log is told in its row, and does not stop the others.
+
+        Args:
+            prefix: text, not a folder.
+            select: which of these logs, by their names; the others are not read, and have no row.
 
         Raises:
             InvalidName: no name begins with `prefix`; raised at once.
             Closed: the catalog or its store was closed.
             Unavailable: the store cannot be listed; raised when the rows are taken.
         """
-        return self._refresh(prefix, anew=False)
+        return self._refresh(prefix, select, anew=False)
 
     def get(self, log: str) -> S:
         """Return the fold of one log, as it is now.
@@ -133,9 +137,9 @@ class Catalog(Generic[S]):
             raise result.error
         return result.state
 
-    def rebuild(self, prefix: str = "") -> Iterator[Row[S]]:
+    def rebuild(self, prefix: str = "", *, select: Callable[[str], bool] | None = None) -> Iterator[Row[S]]:
         """Yield a row for each log as `refresh` does, from its first record on: nothing that was kept is believed."""
-        return self._refresh(prefix, anew=True)
+        return self._refresh(prefix, select, anew=True)
 
     def clear(self) -> None:
         """Forget what is kept of this store's logs and this fold."""
@@ -161,12 +165,12 @@ class Catalog(Generic[S]):
         if self._closed:
             raise Closed("this catalog was closed: make another one", fold=self.fold.name)
 
-    def _refresh(self, prefix: str, *, anew: bool) -> Iterator[Row[S]]:
+    def _refresh(self, prefix: str, select: Callable[[str], bool] | None, *, anew: bool) -> Iterator[Row[S]]:
         names.check_prefix(prefix)
         self._check_open()
-        return self._rows(prefix, anew)
+        return self._rows(prefix, select, anew)
 
-    def _rows(self, prefix: str, anew: bool) -> Iterator[Row[S]]:
+    def _rows(self, prefix: str, select: Callable[[str], bool] | None, anew: bool) -> Iterator[Row[S]]:
         changes = _Changes(self._states)
         stop = Event()
 
@@ -181,7 +185,7 @@ class Catalog(Generic[S]):
         try:
             work = (
                 self._fresh(info, kept) or pool.submit(bring, info.name, kept)
-                for info, kept in self._joined(prefix, anew, changes)
+                for info, kept in self._joined(prefix, select, anew, changes)
             )
             for done in in_order(work, _AHEAD * self._workers):
                 if done.folded is not None:
@@ -192,7 +196,9 @@ class Catalog(Generic[S]):
             pool.shutdown(cancel_futures=True)
             changes.write()
 
-    def _joined(self, prefix: str, anew: bool, changes: _Changes) -> Iterator[tuple[LogInfo, Folded | None]]:
+    def _joined(
+        self, prefix: str, select: Callable[[str], bool] | None, anew: bool, changes: _Changes
+    ) -> Iterator[tuple[LogInfo, Folded | None]]:
         """Yield the logs of a listing with what is kept of each; what is kept of logs that are gone goes."""
         rows = self._states.walk(prefix)
         row = next(rows, None)
@@ -200,11 +206,12 @@ class Catalog(Generic[S]):
             while row and row[0] < info.name:
                 changes.drop(row[0])
                 row = next(rows, None)
+            kept = None
             if row and row[0] == info.name:
-                yield info, None if anew else row[1]
+                kept = row[1]
                 row = next(rows, None)
-            else:
-                yield info, None
+            if select is None or select(info.name):
+                yield info, None if anew else kept
         while row:
             changes.drop(row[0])
             row = next(rows, None)

@@ -9,7 +9,8 @@ from datetime import UTC, datetime, timedelta
 from threading import Lock
 from typing import Any, Final
 
-from statestore.catalog import Catalog
+from statestore.catalog import Catalog, Row
+from statestore.companions import companion
 from statestore.conversations import _brief, _ids
 from statestore.conversations._brief import Brief, BriefFold
 from statestore.conversations._changes import MEDIA_TYPE, Change, Forked, Saved, encode, kind_of
@@ -19,9 +20,9 @@ from statestore.conversations._history import History
 from statestore.conversations._messages import message_json, read_messages, read_summaries, same, summary_json
 from statestore.conversations._model import ConversationState, ListOptions
 from statestore.conversations._place import CACHE, encoded, there, values
-from statestore.errors import Conflict, Corrupt, Exists, NotFound
+from statestore.errors import Conflict, Corrupt, Exists, InvalidName, NotFound, StateStoreError
 from statestore.records import RecordLog
-from statestore.store import Store, Tail
+from statestore.store import Store
 
 __all__ = ["Conversations"]
 
@@ -47,7 +48,7 @@ class Conversations(History, Details):
             user's directory of caches. See :class:`statestore.catalog.Catalog`.
 
     Raises:
-        InvalidName: `prefix` is no name.
+        InvalidName: `prefix` is no name, or is reserved for companions.
     """
 
     def __init__(
@@ -212,6 +213,7 @@ class Conversations(History, Details):
         with self._use(log) as known:
             try:
                 self.store.delete(log)
+                self._forget_markers(log)
             except NotFound as error:
                 if not missing_ok:
                     raise NotFound("there is no such conversation", id=id, log=log) from error
@@ -235,6 +237,18 @@ class Conversations(History, Details):
         self._check_open()
         return _brief.choose(((id_, brief) for id_, brief, _ in self._briefs()), options)
 
+    def rebuild(self) -> Iterator[tuple[str, StateStoreError | None]]:
+        """Yield each conversation as soon as what the catalog says of it was made anew, from its first record on.
+
+        `list` and `sweep` notice by themselves what has changed, and a file that is lost or damaged: this is for whoever
+        doubts what they say. The work is done as the conversations are taken.
+
+        Yields:
+            The id, and what is damaged in it; None where nothing is.
+        """
+        self._check_open()
+        return ((id_, row.error) for id_, _, row in self._briefs(anew=True))
+
     def sweep(
         self, ttl: timedelta | float, *, dry_run: bool = True, now: datetime | None = None
     ) -> Iterator[tuple[str, datetime]]:
@@ -256,20 +270,27 @@ class Conversations(History, Details):
         return self._sweep(limit, dry_run=dry_run) if span > timedelta(0) else iter(())
 
     def _sweep(self, limit: datetime, *, dry_run: bool) -> Iterator[tuple[str, datetime]]:
-        for id_, brief, tail in self._briefs():
+        for id_, brief, row in self._briefs():
             updated = brief.updated_at()
-            if tail is None or updated >= limit:
+            if row.error or row.tail is None or updated >= limit:
                 continue
             if not dry_run:
                 try:
-                    self.store.delete(self._log(id_), at=tail)
+                    self.store.delete(self._log(id_), at=row.tail)
                 except (Conflict, NotFound):
                     continue
+                self._forget_markers(self._log(id_))
             yield id_, updated
 
-    def _briefs(self) -> Iterator[tuple[str, Brief, Tail | None]]:
-        """Yield all conversations, in no order that means anything; what is damaged has no tail, and says nothing."""
-        for row in self._catalog().refresh(f"{self.prefix}/"):
+    def _forget_markers(self, log: str) -> None:
+        """Remove what operators have said of a conversation that is gone; nobody has where the name is too long."""
+        with suppress(NotFound, InvalidName):
+            self.store.delete(companion(log))
+
+    def _briefs(self, *, anew: bool = False) -> Iterator[tuple[str, Brief, Row[Brief]]]:
+        """Yield all conversations, in no order that means anything; one that is damaged says nothing."""
+        catalog, prefix = self._catalog(), f"{self.prefix}/"
+        for row in catalog.rebuild(prefix) if anew else catalog.refresh(prefix):
             id_ = _ids.unquote(row.log[len(self.prefix) + 1 :])
             if id_ is None:
                 continue
@@ -277,7 +298,7 @@ class Conversations(History, Details):
                 raise row.error
             brief = row.value if row.value is not None else Brief(created=_DAMAGED)
             if brief.created:  # what has no whole record is no conversation
-                yield id_, brief, None if row.error else row.tail
+                yield id_, brief, row
 
     def _catalog(self) -> Catalog[Brief]:
         with self._making:

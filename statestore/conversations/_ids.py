@@ -10,6 +10,7 @@ import re
 from typing import Final
 
 from statestore import names
+from statestore.companions import RESERVED, check_free
 from statestore.errors import InvalidName
 
 __all__ = ["check_id", "quote", "unquote"]
@@ -22,13 +23,15 @@ def check_id(conversation: str) -> str:
     """Return an id as it is, or refuse what no conversation can be called.
 
     Raises:
-        InvalidName: it is empty.
+        InvalidName: it is empty, or reserved for companions.
         TypeError: it is not a string.
     """
     if not isinstance(conversation, str):
         raise TypeError(f"a conversation's id is a str, not {type(conversation).__name__}")
     if not conversation:
         raise InvalidName("a conversation's id is not empty", id=conversation)
+    if conversation == RESERVED:
+        check_free(conversation)
     return conversation
 
 
@@ -60,6 +63,6 @@ def unquote(segment: str) -> str | None:
 
     try:
         conversation = names.unquote(_ESCAPE.sub(letter, segment))
-        return conversation if conversation and quote(conversation) == segment else None
+        return conversation if conversation not in ("", RESERVED) and quote(conversation) == segment else None
     except InvalidName:
         return None

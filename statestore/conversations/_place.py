@@ -9,6 +9,7 @@ from typing import Any, Final, Self
 from msgspec import Raw
 
 from statestore import names
+from statestore.companions import check_free
 from statestore.conversations import _ids, _json
 from statestore.conversations._cache import Cache, Use
 from statestore.conversations._fold import State
@@ -30,12 +31,12 @@ class Place:
         cache: about how many bytes of conversations are kept in memory.
 
     Raises:
-        InvalidName: `prefix` is no name.
+        InvalidName: `prefix` is no name, or is reserved for companions.
     """
 
     def __init__(self, store: Store, prefix: str = "conversations", *, cache: int = CACHE) -> None:
         self.store = store
-        self.prefix = names.check(prefix)
+        self.prefix = check_free(names.check(prefix))
         self._cache = Cache(store, cache)
         self._name = lru_cache(maxsize=1024)(self._find_name)
         self._closed = False

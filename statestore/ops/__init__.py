@@ -10,6 +10,7 @@ from statestore.ops._events import Call, Event, Part, Request, Requested, Respon
 from statestore.ops._model import Detail, PendingInput, State, Summary
 from statestore.ops._operator import DEFAULT_REASON, Operator
 from statestore.ops._pending import go_rules, python_rules
+from statestore.ops._sessions import SessionsSource, request_input
 from statestore.ops._source import Answer, Key, Marker, Markers, Seen, Source
 from statestore.ops._sync import SyncOperator
 
@@ -29,10 +30,12 @@ __all__ = [
     "Requested",
     "Response",
     "Seen",
+    "SessionsSource",
     "Source",
     "State",
     "Summary",
     "SyncOperator",
     "go_rules",
     "python_rules",
+    "request_input",
 ]

@@ -49,7 +49,8 @@ class Markers:
     """The markers of one session.
 
     Attributes:
-        all: all of them, in the order in which they were written.
+        all: those that anything depends on, in the order in which they were written: at least the first abort, and the
+            last of the others.
         at: where they end, for `Source.mark`: the source's own, of whatever type.
     """
 

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from typing import Final, TypeVar
 
 from statestore import names
+from statestore.companions import check_free
 from statestore.errors import Conflict, Corrupt, Exists, Held, InvalidName, NotFound, StateStoreError
 from statestore.records import CONFIG, START, Record, RecordLog, Scan, draft, new_id
 from statestore.sessions.conf import Conf
@@ -40,12 +41,12 @@ class Sessions:
         prefix: the scope, a name such as ``teams/a``; make one of any text with :func:`statestore.names.quote`.
 
     Raises:
-        InvalidName: `prefix` is no name, or too long for ids behind it.
+        InvalidName: `prefix` is no name, is too long for ids behind it, or is reserved for companions.
     """
 
     def __init__(self, store: Store, prefix: str = "") -> None:
         self.store = store
-        self.prefix = prefix if prefix == "" else names.check(prefix)
+        self.prefix = prefix if prefix == "" else check_free(names.check(prefix))
         self._before_id = prefix and f"{prefix}/"
         names.check(f"{self._before_id}00000000")
 
