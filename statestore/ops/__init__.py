@@ -6,6 +6,7 @@ go; :class:`Operator` is the same over each of them.
 
 from __future__ import annotations
 
+from statestore.ops._conversations import ConversationsSource
 from statestore.ops._events import Call, Event, Part, Request, Requested, Response
 from statestore.ops._model import Detail, PendingInput, State, Summary
 from statestore.ops._operator import DEFAULT_REASON, Operator
@@ -17,6 +18,7 @@ from statestore.ops._sync import SyncOperator
 __all__ = [
     "Answer",
     "Call",
+    "ConversationsSource",
     "DEFAULT_REASON",
     "Detail",
     "Event",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from threading import Lock
 from typing import Any, NamedTuple
@@ -140,12 +140,13 @@ class LogSource(ABC):
 
     def _find(self, id_: str) -> list[Key]:
         self._check_open()
-        found = []
-        for info in self.store.list(self._before):
-            key = self._key(info.name)
-            if key is not None and key.id == id_ and (seen := self._read_log(key, info.name)) is not None:
-                found.append(seen.key)
-        return sorted(found)
+        keys = {log: key for log in self._logs(id_) if (key := self._key(log)) is not None and key.id == id_}
+        found = [self._read_log(key, log) for log, key in keys.items()]
+        return sorted(seen.key for seen in found if seen is not None)
+
+    def _logs(self, id_: str) -> Iterator[str]:
+        """Yield the names of the logs among which are all with an id."""
+        return (info.name for info in self.store.list(self._before))
 
     def _read(self, key: Key) -> Seen | None:
         self._check_open()

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.ops.places import Place, SessionsPlace
+from tests.ops.places import ConversationsPlace, Place, SessionsPlace
 
 PLACES: dict[str, Callable[[Path], Place]] = {
     "sessions-memory": SessionsPlace.memory,
     "sessions-local": SessionsPlace.local,
+    "conversations-memory": ConversationsPlace,
 }
 
 

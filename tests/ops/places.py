@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from statestore import RecordLog, Store, names
-from statestore.ops import Key, SessionsSource, Source, SyncOperator, request_input
+from statestore.ops import ConversationsSource, Key, SessionsSource, Source, SyncOperator, request_input
 from statestore.records import draft
 from statestore_local import LocalStore
 from statestore_memory import MemoryStore
@@ -45,6 +45,9 @@ class Place(ABC):
 
     nearly_reserved: ClassVar[tuple[str, str]]
     """The user and the id of a session whose name merely contains what is reserved."""
+
+    shares_ids: ClassVar[bool] = True
+    """Whether two users may each have a session with one id."""
 
     def __init__(self) -> None:
         self.opened = ExitStack()
@@ -223,3 +226,81 @@ class SessionsPlace(Place):
         """Return the kind and the body of a draft, to give it another time."""
         line, _, body = record.rest.partition(b"\n")
         return json.loads(b"{" + line[1:])["kind"], body[:-1]
+
+
+class ConversationsPlace(Place):
+    """Conversations as logs of a store."""
+
+    app = "talks"
+    reserved = ("", "~ops")
+    nearly_reserved = ("alice", "a~ops b")
+    shares_ids = False
+
+    def __init__(self, directory: Path) -> None:
+        self.space = uuid.uuid4().hex
+        self.directory = directory
+        super().__init__()
+        self.store = self.opened.enter_context(MemoryStore(self.space))
+
+    def source(self, app: str = "") -> ConversationsSource:
+        return ConversationsSource(self.opened.enter_context(MemoryStore(self.space)), app or self.app)
+
+    def put(self, session: str, kind: str, body: Any, app: str = "", time: datetime | None = None, **more: Any) -> None:
+        segment = names.quote(session)
+        log = RecordLog(self.store, f"{app or self.app}/{segment}")
+        log.append(f"conversation.{kind}", json.dumps(body).encode(), time=self.tick(time).isoformat(), **more)
+
+    def say(self, session: str, message: dict[str, Any], time: datetime | None = None) -> None:
+        self.put(session, "messages", {"messages": [message]}, time=time)
+
+    def create(
+        self,
+        session: str,
+        user: str = "",
+        *,
+        app: str = "",
+        time: datetime | None = None,
+        state: dict[str, str] | None = None,
+    ) -> None:
+        body = {"profile": {"user_id": user or self.user}, "metadata": state or {}}
+        self.put(session, "saved", body, app, time, expect=1)
+
+    def text(self, session: str, user: str = "", *, author: str = "agent", time: datetime | None = None) -> None:
+        self.say(session, {"role": "user" if author == "user" else "assistant", "content": "hello"}, time)
+
+    def raise_input(
+        self,
+        session: str,
+        interrupt: str,
+        message: str = "",
+        *,
+        user: str = "",
+        schema: Any = None,
+        payload: Any = None,
+        author: str = "agent",
+        time: datetime | None = None,
+    ) -> None:
+        asked = {"interrupt_id": interrupt, "message": message, "response_schema": schema, "payload": payload}
+        self.say(session, {"role": author, "meta": {"requested_input": asked}}, time)
+
+    def answer(self, session: str, interrupt: str, response: Any = None, *, user: str = "") -> None:
+        answered = {"interrupt_id": interrupt, "response": response}
+        self.say(session, {"role": "user", "meta": {"answered_input": answered}})
+
+    def park(self, session: str, call: str, tool: str, message: str, *, user: str = "") -> None:
+        calls = [{"id": call, "name": tool, "args": {"message": message}}]
+        self.say(session, {"role": "assistant", "tool_calls": calls})
+
+    def oddities(self, session: str) -> int:
+        odd = [
+            {"role": "tool", "tool_result": {"id": ""}},
+            {"role": "user", "parts": None, "content": None, "meta": None, "tool_calls": None, "tool_result": None},
+            {"role": "assistant", "tool_calls": [None, {}, {"id": None}, {"id": 7}]},
+            {"role": "assistant", "meta": {"requested_input": None, "answered_input": None}},
+            {"role": "assistant", "meta": {"requested_input": {"interrupt_id": ""}}},
+        ]
+        self.put(session, "messages", {"messages": odd})
+        return len(odd)
+
+    def names(self) -> set[str]:
+        return {info.name for info in self.store.list()}

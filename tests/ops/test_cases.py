@@ -351,6 +351,8 @@ def test_b32_another_application_is_invisible(place: Place) -> None:
 
 
 def test_b33_an_id_under_two_users_is_ambiguous_and_both_are_named(place: Place) -> None:
+    if not place.shares_ids:
+        pytest.skip("an id belongs to one user here")
     place.create(A, "alice")
     place.create(A, "bob")
     before = place.names()
