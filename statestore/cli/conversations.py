@@ -11,7 +11,7 @@ import typer
 
 from statestore.cli.progress import progress
 from statestore.cli.safe import safe
-from statestore.cli.screen import Screen, emit, plural
+from statestore.cli.screen import Screen, complain, describe, emit, plural
 from statestore.cli.targets import Json, StoreOnly, open_for
 from statestore.cli.values import choice, whole
 
@@ -190,3 +190,35 @@ def sweep(
     if not json:
         done = "removed" if yes else "would be removed: --yes does it" if count else "would be removed"
         screen.put(f"{plural(count, 'conversation')} {done}")
+
+
+@app.command()
+def rebuild(
+    store: StoreOnly,
+    prefix: Prefix = "conversations",
+    json: Json = False,
+) -> None:
+    """Make anew what is kept for ls and sweep, from the first record of each conversation.
+
+    They notice what has changed by themselves, and a file that is lost or damaged. This is for whoever doubts what they
+    say. Conversations that are damaged are told, and the status is 1.
+
+    \b
+    Examples:
+      statestore conversations rebuild ./state
+      statestore conversations rebuild ./state --json
+    """
+    count, damaged = 0, []
+    with conversations(store, prefix) as talks:
+        total = sum(1 for _ in talks.store.list(f"{prefix}/"))
+        for id_, damage in progress(talks.rebuild(), "rebuild", total):
+            count += 1
+            if damage is not None:
+                complain(f"error: {damage} conversation={id_}")
+                damaged.append({"id": id_, "error": describe(damage)})
+    if json:
+        emit({"conversations": count, "damaged": damaged})
+    else:
+        Screen().put(f"{plural(count, 'conversation')} read again, {len(damaged):,} damaged")
+    if damaged:
+        raise typer.Exit(1)

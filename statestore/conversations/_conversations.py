@@ -240,8 +240,8 @@ class Conversations(History, Details):
     def rebuild(self) -> Iterator[tuple[str, StateStoreError | None]]:
         """Yield each conversation as soon as what the catalog says of it was made anew, from its first record on.
 
-        `list` and `sweep` notice by themselves what has changed, and a file that is lost or damaged: this is for whoever
-        doubts what they say. The work is done as the conversations are taken.
+        `list` and `sweep` notice by themselves what has changed, and a file that is lost or damaged: this is for
+        whoever doubts what they say. The work is done as the conversations are taken.
 
         Yields:
             The id, and what is damaged in it; None where nothing is.

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from select import select
+from typing import Any
 
 import pytest
 
-from statestore.cli.conversations import app
+from statestore.cli.conversations import app, rebuild
 from statestore.conversations import Conversations, ConversationState, Message, Summary
 from statestore.records import RecordLog
 from statestore_local import LocalStore
@@ -43,7 +48,7 @@ def root(tmp_path: Path) -> Path:
 
 def test_every_command_has_examples_and_json_and_fits_80_columns(run: Run) -> None:
     names = [command.callback.__name__ for command in app.registered_commands if command.callback]
-    assert names == ["ls", "show", "fork", "rm", "sweep"]
+    assert names == ["ls", "show", "fork", "rm", "sweep", "rebuild"]
     for name in names:
         told = run("conversations", name, "--help").out
         assert f"Examples:\n    statestore conversations {name}" in told
@@ -112,6 +117,47 @@ def test_what_nobody_has_written_for_long_is_shown_and_then_removed(run: Run, ro
     assert run("conversations", "sweep", root, "90d", "--yes").out == "0 conversations removed\n"
     for bad in ("90", "0d", "d", "-1d", "1w"):
         assert run("conversations", "sweep", root, "--", bad).status == 2
+
+
+def test_what_is_kept_is_made_anew_and_what_is_damaged_is_named(run: Run, root: Path) -> None:
+    assert run("conversations", "rebuild", root).out == "4 conversations read again, 0 damaged\n"
+    assert run("conversations", "rebuild", root, "--json").lines == [{"conversations": 4, "damaged": []}]
+    file = root / "conversations" / "b.state"
+    file.write_bytes(file.read_bytes().replace(b'"messages"', b'"massages"'))
+    ran = run("conversations", "rebuild", root)
+    assert (ran.status, ran.out) == (1, "4 conversations read again, 1 damaged\n")
+    assert "cannot be understood" in ran.err
+    assert ran.err.endswith("conversation=b\n")
+    [row] = run("conversations", "rebuild", root, "--json").lines
+    assert [(one["id"], one["error"]["error"]) for one in row["damaged"]] == [("b", "Corrupt")]
+    assert run("conversations", "ls", root).out == "a b\nb\nc\nold\n"
+
+
+def test_a_bar_tells_how_much_is_made_anew(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = os.openpty()
+    made, seen = Conversations.rebuild, b""
+
+    def half(self: Conversations) -> Iterator[Any]:
+        """Do half of the work, and go on when the bar says so."""
+        nonlocal seen
+        rows = list(made(self))
+        yield from rows[:2]
+        while b" 50%" not in seen:
+            assert select([ours], [], [], 30)[0], seen
+            seen += os.read(ours, 65536)
+        yield from rows[2:]
+
+    monkeypatch.setattr(Conversations, "rebuild", half)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    with open(theirs, "w") as terminal:
+        monkeypatch.setattr(sys, "stdout", terminal)
+        monkeypatch.setattr(sys, "stderr", terminal)
+        rebuild(store=str(root))
+        monkeypatch.undo()
+        terminal.flush()
+        seen += os.read(ours, 65536)
+    os.close(ours)
+    assert plain(seen).endswith("4 conversations read again, 0 damaged\r\n")
 
 
 def test_conversations_go_out_and_come_in_and_none_is_dropped_silently(run: Run, root: Path, tmp_path: Path) -> None:

@@ -411,6 +411,7 @@ def test_A93_A94_a_closed_object_refuses_every_call(talks: Conversations) -> Non
         lambda: talks.delete("c"),
         lambda: talks.list(),
         lambda: talks.sweep(1),
+        lambda: talks.rebuild(),
         lambda: talks.append_messages("c", []),
         lambda: talks.log_append("c", 0, []),
         lambda: talks.log_load("c"),
