@@ -22,6 +22,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from time import sleep
 from typing import Final, NamedTuple, Protocol, Self
 
 import msgspec
@@ -286,6 +287,21 @@ class Store(ABC):
                 return
             yield piece
             start += len(piece)
+
+    def wait(self, log: str, at: Tail, timeout: float) -> bool:
+        """Return True as soon as the log may end elsewhere than at `at`; False after `timeout` seconds.
+
+        Whoever follows a log waits so between two looks at its tail, which alone says what has happened. A store
+        that nobody tells of changes waits all the time, and asks the storage nothing.
+
+        Args:
+            log: the log's name; it need not exist.
+            at: the tail that the caller has seen.
+            timeout: the longest time to wait, in seconds.
+        """
+        self._check(log)
+        sleep(timeout)
+        return False
 
     def boundary(self, log: str, before: int) -> int:
         """Return an offset, at most `before`, where an append began: a reader may start there.

@@ -46,6 +46,7 @@ class Tiny(Store):
 DEFAULTS = {
     "tail": lambda store, log: store.tail(log),
     "stream": lambda store, log: store.stream(log),
+    "wait": lambda store, log: store.wait(log, NEW, 0),
     "boundary": lambda store, log: store.boundary(log, 0),
     "flush": lambda store, log: store.flush(log),
     "delete": lambda store, log: store.delete(log),
@@ -137,6 +138,16 @@ def test_a_store_that_knows_no_boundaries_says_the_beginning():
         store.boundary("b", 0)
     with pytest.raises(ValueError, match="below zero"):
         store.boundary("a", -1)
+
+
+def test_a_store_that_is_told_of_no_change_waits_all_the_time_and_asks_nothing(monkeypatch):
+    waited = []
+    monkeypatch.setattr(contract, "sleep", waited.append)
+    store = Tiny(a=b"1")
+    assert store.wait("a", NEW, 2.5) is False
+    assert store.wait("nosuch", Tail(1, "r"), 0.5) is False
+    assert waited == [2.5, 0.5]
+    assert store.calls == []
 
 
 def test_a_flush_of_a_durable_store_only_looks_that_the_log_is_there():

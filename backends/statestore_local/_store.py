@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from time import monotonic
 from typing import Final
 
@@ -232,6 +232,16 @@ class LocalStore(Store):
     def tail(self, log: str) -> Tail:
         self._check(log)
         return tail_of(locate(self._root, log))
+
+    def wait(self, log: str, at: Tail, timeout: float) -> bool:
+        self._check(log)
+        from statestore_local._watch import watching  # few programs need it, and it takes a while to load
+
+        place = locate(self._root, log)
+        with suppress(NotFound), reading(place) as (fd, _), watching(fd) as watch:
+            # What came before the watch is found by looking.
+            return tail_of(place) != at or (watch.wait(timeout) if watch else super().wait(log, at, timeout))
+        return at.size > 0 or super().wait(log, at, timeout)
 
     def list(self, prefix: str = "", *, after: str = "", tails: bool = False) -> Iterator[LogInfo]:
         names.check_prefix(prefix)

@@ -5,6 +5,7 @@ The format is that of the Go package `statefile`, byte for byte; ``docs/format.m
 
 from __future__ import annotations
 
+from statestore.records.follow import Following
 from statestore.records.header import MAX_HEADER, Header, Usage
 from statestore.records.kinds import (
     BLOCKS,
@@ -31,6 +32,7 @@ __all__ = [
     "CONFIG",
     "Draft",
     "ERROR",
+    "Following",
     "Header",
     "KINDS",
     "MAX_HEADER",

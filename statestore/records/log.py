@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from itertools import islice
 from typing import Any, Final
@@ -12,6 +12,7 @@ import msgspec
 
 from statestore import names
 from statestore.errors import Conflict, Corrupt, Held, NotFound, StateStoreError, Unavailable
+from statestore.records.follow import Following, follow
 from statestore.records.record import Draft, Record, place, spell, unnumbered
 from statestore.records.scan import Scan
 from statestore.store import NEW, Snapshot, Store, Tail
@@ -94,6 +95,35 @@ class RecordLog:
 
     def _read(self, first: int, before: int | None) -> Iterator[Record]:
         yield from self._scan(self.store.snapshot(self.name), first=first, before=before)
+
+    def follow(
+        self,
+        first: int = 1,
+        *,
+        at: Tail | None = None,
+        timeout: float | None = None,
+        stop: Callable[[], bool] | None = None,
+    ) -> Iterator[Record]:
+        """Yield the records from number `first` on as they come, and wait for more: whoever appends them.
+
+        A torn end is waited for: it may be an append that goes on. A local store wakes up when the log changes;
+        elsewhere its end is looked at after 0.2 seconds, and more and more rarely while nothing comes, up to every 5.
+
+        Args:
+            first: the number of the first record; those before it are read over, and it need not be there yet.
+            at: the tail just behind the record before `first`, for who knows it: then nothing before is read.
+            timeout: end after so many seconds in which no record came; by default never.
+            stop: asked whether to end, between records and about four times a second while waiting, such as
+                ``threading.Event().is_set``.
+
+        Raises:
+            NotFound: there is no such log, or it was deleted.
+            Conflict: the log was deleted and made again, or was cut in front of what was given.
+            Corrupt: the next record is damaged. All records before it have been given.
+            Unavailable: the storage failed; nothing is lost by following again from the next number.
+            ValueError: `first` is below 1, or is 1 and `at` is not the beginning; raised at once.
+        """
+        return follow(Following(self.store, self.name, first=first, at=at), timeout=timeout, stop=stop)
 
     def last(self, k: int) -> list[Record]:
         """Return the last `k` records, or all where there are fewer, in order.

@@ -18,8 +18,8 @@ class Wrapper(Store):
 
     A subclass overrides the calls that it changes, or :meth:`_run`, through which all of them go that ask the
     storage and answer at once. ``list``, ``stream`` and ``hold`` do their work later, when their result is used,
-    and so do not go through it, nor does what a snapshot is asked; ``location``, ``maintenance`` and ``close`` ask
-    the storage nothing.
+    and so do not go through it, nor does what a snapshot is asked; ``wait``, ``location``, ``maintenance`` and
+    ``close`` ask the storage nothing.
 
     Args:
         store: the inner store. Closing the wrapper closes it.
@@ -63,6 +63,10 @@ class Wrapper(Store):
     def stream(self, log: str, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
         """Yield the bytes of ``[start, stop)`` in pieces, in bounded memory."""
         return self.inner.stream(log, start, stop)
+
+    def wait(self, log: str, at: Tail, timeout: float) -> bool:
+        """Return True as soon as the log may end elsewhere than at `at`; False after `timeout` seconds."""
+        return self.inner.wait(log, at, timeout)
 
     def boundary(self, log: str, before: int) -> int:
         """Return an offset, at most `before`, where an append began."""

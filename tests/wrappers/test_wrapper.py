@@ -19,6 +19,7 @@ CALLS = {
     "tail": (("a",), {}),
     "snapshot": (("a",), {}),
     "stream": (("a", 1, 2), {}),
+    "wait": (("a", Tail(1, "r"), 0.5), {}),
     "boundary": (("a", 7), {}),
     "delete": (("a",), {"at": Tail(1, "r")}),
     "hold": (("a",), {}),

@@ -26,6 +26,7 @@ def _calls(store: Store, tail: Tail) -> dict[str, Callable[[], object]]:
         "tail": lambda: store.tail("log"),
         "snapshot": lambda: store.snapshot("log"),
         "stream": lambda: store.stream("log"),
+        "wait": lambda: store.wait("log", tail, 0),
         "boundary": lambda: store.boundary("log", 0),
         "delete": lambda: store.delete("log"),
         "hold": lambda: store.hold("log"),

@@ -29,6 +29,7 @@ def _calls(store: Store) -> dict[str, Callable[[Any], object]]:
         "tail": store.tail,
         "snapshot": store.snapshot,
         "stream": store.stream,
+        "wait": lambda log: store.wait(log, NEW, 0),
         "boundary": lambda log: store.boundary(log, 0),
         "delete": store.delete,
         "hold": store.hold,
