@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from threading import Lock
 from typing import Any, Final
@@ -20,7 +20,7 @@ from statestore.conversations._history import History
 from statestore.conversations._messages import message_json, read_messages, read_summaries, same, summary_json
 from statestore.conversations._model import ConversationState, ListOptions
 from statestore.conversations._place import CACHE, encoded, there, values
-from statestore.errors import Conflict, Corrupt, Exists, InvalidName, NotFound, StateStoreError
+from statestore.errors import Conflict, Corrupt, Exists, InvalidName, NotFound, NotSupported, StateStoreError
 from statestore.records import RecordLog
 from statestore.store import Store
 
@@ -108,7 +108,7 @@ class Conversations(History, Details):
             TypeError: `state` is none, or holds what JSON has not.
             ValueError: it holds NaN, an infinity or a lone surrogate.
             Conflict: others append all the time.
-            NotSupported: the record is larger than the store's largest append.
+            NotSupported: what is new is more than one append of the store takes; nothing was written.
         """
         if not isinstance(state, ConversationState):
             raise TypeError(f"what is saved is a ConversationState, not {type(state).__name__}")
@@ -131,7 +131,8 @@ class Conversations(History, Details):
                 raw_list(summed[keep_summaries:]),
             )
 
-        with self._use(log) as kept:
+        advice = "add the messages in parts with append_messages, then save; to replace a history, delete it before"
+        with self._use(log) as kept, _small_enough(state.id, advice):
             kept.change(decide, count=None)
         if self.store.capabilities.flushes and not self.store.capabilities.durable:
             self.store.flush(log)
@@ -151,7 +152,8 @@ class Conversations(History, Details):
             InvalidName: an id is empty or too long.
             NotFound: there is no `source`; no target was made.
             Exists: there is a `target` already, and it is not to be overwritten.
-            NotSupported: the record is larger than the store's largest append.
+            NotSupported: the target is there already, and what replaces it is more than one append of the store takes;
+                nothing was written.
         """
         log, new = self._log(source), self._log(target)
         with self._use(log) as known:
@@ -194,7 +196,7 @@ class Conversations(History, Details):
                 raise Exists("there is such a conversation already: overwrite it, or take another id", id=target)
             return whole
 
-        with self._use(self._log(target)) as kept:
+        with self._use(self._log(target)) as kept, _small_enough(target, "delete the target, then fork"):
             kept.change(decide)
 
     def delete(self, id: str, *, missing_ok: bool = True) -> None:  # noqa: A002
@@ -305,6 +307,15 @@ class Conversations(History, Details):
             if self._kept is None:
                 self._kept = Catalog(self.store, BriefFold(), path=self._path)
             return self._kept
+
+
+@contextmanager
+def _small_enough(id_: str, advice: str) -> Iterator[None]:
+    """Say what to do where a change is larger than one append of the store."""
+    try:
+        yield
+    except NotSupported as error:
+        raise NotSupported(f"too large to be written at once: {advice}", **error.facts, id=id_) from error
 
 
 def _shared(stored: list[bytes], given: list[bytes]) -> int:

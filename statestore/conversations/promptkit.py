@@ -11,26 +11,31 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from msgspec import Raw
-
 from statestore.conversations import _json
 from statestore.conversations._changes import MEDIA_TYPE, Saved, encode, kind_of
 from statestore.conversations._conversations import Conversations
-from statestore.conversations._fold import State
+from statestore.conversations._fold import State, raw_dict, raw_list
 from statestore.conversations._messages import message_json, summary_json
 from statestore.conversations._model import ConversationState
 from statestore.conversations._place import encoded, there
-from statestore.errors import Conflict, Corrupt, Exists
-from statestore.records import RecordLog, times
+from statestore.errors import Conflict, Corrupt, Exists, NotSupported
+from statestore.records import RecordLog, draft, times
+from statestore.records.making import NewLog
+from statestore.records.record import place
+from statestore.store import Store
 
 __all__ = ["Moved", "bring_in", "directories", "give_out"]
 
 _PREFIX: Final = "conv-"
 _SUFFIX: Final = ".jsonl"
+_FILES: Final = {"state.json", "messages.jsonl", "summaries.jsonl", "lists"}
+_NOBODY: Final = {"user_id": "", "system_prompt": "", "token_count": 0}
+_HEAD: Final = {"id", *_NOBODY, "last_accessed_at", "metadata"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,7 @@ class Moved:
         summaries: how many summaries.
         lists: how many lists.
         items: how many items are in these.
+        left: what was left out, since a conversation has no place for it: files, and members of ``state.json``.
         torn: how many bytes at the ends of files a crash had cut off in the middle of a line; these were left out.
     """
 
@@ -51,6 +57,7 @@ class Moved:
     summaries: int
     lists: int
     items: int
+    left: tuple[str, ...] = ()
     torn: int = 0
 
 
@@ -64,7 +71,7 @@ def directories(root: str | os.PathLike[str]) -> list[Path]:
 
 
 def bring_in(talks: Conversations, directory: Path) -> Moved:
-    """Make a conversation of a directory, as one record, and read it again to see that all is there.
+    """Make a conversation of a directory, as one record, and read it again to see that it is the same.
 
     It is as old as the directory says, so sorting and sweeping go on as before. A conversation that is there already is
     left alone.
@@ -76,60 +83,75 @@ def bring_in(talks: Conversations, directory: Path) -> Moved:
     Raises:
         Exists: there is such a conversation already.
         Corrupt: a file is damaged, or what was written is not what is read; ``error.facts`` say where.
-        NotSupported: it is larger than the store's largest append.
         OSError: a file cannot be read.
     """
     head = _parse(directory / "state.json", (directory / "state.json").read_bytes(), 0)
     if not isinstance(head, dict) or not isinstance(head.get("id"), str):
         raise Corrupt("this is no state of a conversation: it has no id", path=str(directory / "state.json"))
+    profile = {name: head[name] for name in _NOBODY if name in head}
     try:
-        ConversationState(
-            **{name: head[name] for name in ("id", "user_id", "system_prompt", "token_count") if name in head}
-        )
+        ConversationState(id=head["id"], **profile)
         time = times.spell_time(head.get("last_accessed_at") or times.now())
         metadata = encoded(head.get("metadata") or {})
     except (TypeError, ValueError) as error:
         raise Corrupt(f"this is no state of a conversation: {error}", path=str(directory / "state.json")) from error
     messages, torn = _lines(directory / f"messages{_SUFFIX}", json=True)
     summaries, more = _lines(directory / f"summaries{_SUFFIX}", json=True)
-    torn += more
     lists: dict[str, list[bytes]] = {}
+    left = [f"state.json: {name}" for name in head if name not in _HEAD]
+    left += sorted(
+        entry.name
+        for entry in os.scandir(directory)
+        if entry.name not in _FILES or entry.is_dir() != (entry.name == "lists")
+    )
     if (directory / "lists").is_dir():
         for entry in sorted(os.scandir(directory / "lists"), key=lambda entry: entry.name):
-            if entry.name.endswith(_SUFFIX):
+            if entry.name.endswith(_SUFFIX) and entry.is_file():
                 lists[entry.name.removesuffix(_SUFFIX)], _ = _lines(Path(entry.path), json=False)
-    change = Saved(
-        profile=encoded(
-            {
-                "user_id": head.get("user_id", ""),
-                "system_prompt": head.get("system_prompt", ""),
-                "token_count": head.get("token_count", 0),
-            }
-        ),
-        metadata=metadata,
-        messages=[Raw(_checked(message_json, line, directory, n)) for n, line in enumerate(messages, 1)],
-        summaries=[Raw(_checked(summary_json, line, directory, n)) for n, line in enumerate(summaries, 1)],
-        lists=lists,
-    )
+            else:
+                left.append(f"lists/{entry.name}")
+    given: dict[str, Any] = {
+        "profile": {name: bytes(value) for name, value in encoded({**_NOBODY, **profile}).items()},
+        "metadata": {name: bytes(value) for name, value in metadata.items()},
+        "messages": [_checked(message_json, line, directory, n) for n, line in enumerate(messages, 1)],
+        "summaries": [_checked(summary_json, line, directory, n) for n, line in enumerate(summaries, 1)],
+        "lists": lists,
+    }
     log = talks._log(head["id"])
-    try:
-        record = RecordLog(talks.store, log).append(
-            kind_of(Saved), encode(change), expect=1, time=time, type=MEDIA_TYPE
-        )
-    except Conflict as error:
-        raise Exists("there is such a conversation already: it was left alone", id=head["id"], log=log) from error
+    _create_log(talks.store, log, given, time, head["id"])
     with talks._use(log) as known:
         state = there(known.refresh(None), head["id"], log)
-        found = (len(state.messages), len(state.summaries), {name: len(items) for name, items in state.lists.items()})
+        for part, value in given.items():
+            if getattr(state, part) != value:
+                raise Corrupt("what was read again is not what was written", log=log, part=part)
         known.forget()
-    given = (len(messages), len(summaries), {name: len(items) for name, items in lists.items()})
-    if found != given:
-        raise Corrupt("not all is there that was written", log=log, record=record.n, expected=given, found=found)
-    return Moved(head["id"], len(messages), len(summaries), len(lists), sum(map(len, lists.values())), torn)
+    items = sum(map(len, lists.values()))
+    return Moved(head["id"], len(messages), len(summaries), len(lists), items, tuple(left), torn + more)
+
+
+def _create_log(store: Store, log: str, given: Mapping[str, Any], time: str, id_: str) -> None:
+    """Make a log of one record."""
+    change = Saved(
+        profile=raw_dict(given["profile"]),
+        metadata=raw_dict(given["metadata"]),
+        messages=raw_list(given["messages"]),
+        summaries=raw_list(given["summaries"]),
+        lists=given["lists"],
+    )
+    kind, body = kind_of(Saved), encode(change)
+    try:
+        try:
+            RecordLog(store, log).append(kind, body, expect=1, time=time, type=MEDIA_TYPE)
+        except NotSupported:  # it is larger than one append: it comes in pieces, and is there with the last one
+            with NewLog() as new:
+                new.add(place([draft(kind, body, time=time, type=MEDIA_TYPE)], 1))
+                new.create(store, log)
+    except (Conflict, Exists) as error:
+        raise Exists("there is such a conversation already: it was left alone", id=id_, log=log) from error
 
 
 def give_out(talks: Conversations, id: str, root: Path) -> Moved:  # noqa: A002 - what it is called everywhere
-    """Make a directory of a conversation, and read its files again to see that all is there.
+    """Make a directory of a conversation, and read its files again to see that they are the same.
 
     Args:
         talks: where it comes from.
@@ -139,6 +161,7 @@ def give_out(talks: Conversations, id: str, root: Path) -> Moved:  # noqa: A002 
     Raises:
         NotFound: there is no such conversation.
         Exists: there is such a directory already.
+        Corrupt: a record is damaged, or what was written is not what is read.
         ValueError: the layout cannot hold it: its id or a list's name is no file name, or an item has a newline.
         OSError: a file cannot be written.
     """
@@ -172,15 +195,19 @@ def _write(id_: str, state: State, directory: Path) -> Moved:
     for path, lines in files.items():
         if lines:
             json = path.parent == directory
-            _create(path, b"".join((_one_line(line) if json else line) + b"\n" for line in lines), 0o640)
-            found, torn = _lines(path, json=json)
-            if len(found) != len(lines) or torn:
-                raise Corrupt(
-                    "not all is there that was written", path=str(path), expected=len(lines), found=len(found)
-                )
+            lines = [_one_line(line) for line in lines] if json else lines
+            _create(path, b"".join(line + b"\n" for line in lines), 0o640)
+            _check_again(path, _lines(path, json=json), (lines, 0))
     # Last: a directory without it is no conversation.
-    _create(directory / "state.json", _json.encode(head), 0o600)
+    path = directory / "state.json"
+    _create(path, _json.encode(head), 0o600)
+    _check_again(path, _json.loads(path.read_bytes()), head)
     return Moved(id_, len(messages), len(state.summaries), len(state.lists), items)
+
+
+def _check_again(path: Path, found: object, written: object) -> None:
+    if found != written:
+        raise Corrupt("what was read again is not what was written", path=str(path))
 
 
 def _check_file_name(name: str) -> None:

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from statestore.conversations import Conversations, ConversationState, Summary
+from statestore import Store, Tail
+from statestore.conversations import Conversations, ConversationState, Summary, promptkit
 from statestore.conversations.promptkit import Moved, bring_in, directories, give_out
 from statestore.errors import Corrupt, Exists
+from statestore.wrappers import Wrapper
 from statestore_memory import MemoryStore
 from tests.conversations.places import Place, contents, records, user
 
@@ -68,6 +70,72 @@ def test_A88_what_came_in_goes_out_byte_for_byte(root: Path, tmp_path: Path) -> 
         give_out(talks, "shape", out)
 
 
+class Altering(Wrapper):
+    """Stores something else than it is given."""
+
+    def __init__(self, store: Store, old: bytes, new: bytes) -> None:
+        super().__init__(store)
+        self.change = old, new
+
+    def append(self, log: str, data: bytes, *, at: Tail) -> Tail:
+        assert self.change[0] in data
+        return super().append(log, data.replace(*self.change), at=at)
+
+
+@pytest.mark.parametrize(
+    ("part", "old", "new"),
+    [
+        ("messages", b'"res"', b'"rex"'),
+        ("messages", b'"messages":[', b'"massages":['),
+        ("summaries", b'"Content":"s"', b'"Content":"S"'),
+        ("metadata", b'"n":1}', b'"n":2}'),
+        ("profile", b'"u"', b'"v"'),
+        ("lists", b'"MQ=="', b'"Mg=="'),
+    ],
+)
+def test_what_is_read_again_is_compared_with_what_came_in(root: Path, part: str, old: bytes, new: bytes) -> None:
+    talks = Conversations(Altering(MemoryStore(), old, new))
+    with pytest.raises(Corrupt, match="cannot be understood" if b"massages" in new else f"not what.*part={part}"):
+        bring_in(talks, root / "conv-shape")
+
+
+@pytest.mark.parametrize("name", ["state.json", "messages.jsonl", "summaries.jsonl", "a.b.jsonl"])
+def test_what_is_read_again_is_compared_with_what_went_out(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    talks = Conversations(MemoryStore())
+    bring_in(talks, root / "conv-shape")
+    create = promptkit._create
+
+    def alter(path: Path, data: bytes, mode: int) -> None:
+        create(path, data.replace(b"1", b"2") if path.name == name else data, mode)
+
+    monkeypatch.setattr(promptkit, "_create", alter)
+    with pytest.raises(Corrupt, match=rf"not what was written.*{name}"):
+        give_out(talks, "shape", tmp_path)
+
+
+def test_what_has_no_place_in_a_conversation_is_named(root: Path) -> None:
+    directory = root / "conv-shape"
+    (directory / "notes.txt").touch()
+    (directory / "lists" / "old").mkdir()
+    (directory / "state.json").write_bytes(STATE[:-1] + b',"owner":"x"}')
+    moved = bring_in(Conversations(MemoryStore()), directory)
+    assert moved == Moved("shape", 2, 1, 1, 3, left=("state.json: owner", "notes.txt", "lists/old"))
+
+
+def test_a_conversation_that_is_larger_than_an_append_comes_in_by_several(place: Place, root: Path) -> None:
+    talks = place.open()
+    directory = root / "conv-shape"
+    limit = talks.store.capabilities.max_append or 1 << 20
+    item = bytes(range(32, 127)) * (limit * 4 // 5 // 95)  # and base64 is longer
+    (directory / "lists" / "a.b.jsonl").write_bytes(item + b"\n")
+    assert bring_in(talks, directory) == Moved("shape", 2, 1, 1, 1)
+    assert talks.load_list("shape", "a.b") == [item]
+    with pytest.raises(Exists):
+        bring_in(talks, directory)
+
+
 def test_a_line_that_a_crash_cut_off_is_counted_and_left_out(root: Path) -> None:
     path = root / "conv-shape" / "messages.jsonl"
     whole = path.read_bytes()
@@ -75,7 +143,7 @@ def test_a_line_that_a_crash_cut_off_is_counted_and_left_out(root: Path) -> None
     assert bring_in(Conversations(MemoryStore()), root / "conv-shape") == Moved("shape", 2, 1, 1, 3)
     path.write_bytes(whole[:-20])
     torn = len(MESSAGES[1]) + 1 - 20
-    assert bring_in(Conversations(MemoryStore()), root / "conv-shape") == Moved("shape", 1, 1, 1, 3, torn)
+    assert bring_in(Conversations(MemoryStore()), root / "conv-shape") == Moved("shape", 1, 1, 1, 3, torn=torn)
 
 
 def test_a_damaged_line_is_told_and_nothing_is_made(root: Path) -> None:

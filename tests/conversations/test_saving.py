@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from statestore.conversations import Conversations, ConversationState, Message, Summary
-from statestore.errors import InvalidName, NotFound
+from statestore.errors import InvalidName, NotFound, NotSupported
 from tests.conversations.places import Place, contents, records, user
 
 
@@ -143,6 +143,29 @@ def test_A14_a_save_writes_only_what_is_new(talks: Conversations) -> None:
     talks.save(found)
     assert talks.store.tail(records(talks, "c").name).size - before < 1000
     assert talks.load("c").messages == found.messages
+
+
+@pytest.mark.parametrize("opener", ["s3"], indirect=True)
+def test_what_is_larger_than_an_append_is_refused_and_the_error_says_what_to_do(place: Place) -> None:
+    talks = place.open()
+    limit = talks.store.capabilities.max_append
+    assert limit is not None
+    half = "x" * (limit * 5 // 8)
+    large = state([user(half), user(half)], user_id="u")
+    with pytest.raises(NotSupported, match=rf"append_messages, then save; .*limit={limit} id=c"):
+        talks.save(large)
+    assert talks.log_len("c") == 0
+    talks.append_messages("c", large.messages[:1])
+    talks.append_messages("c", large.messages[1:])
+    talks.save(large)
+    assert loaded(talks) == large.model_dump(exclude={"last_accessed_at"})
+    talks.append_messages("d", [user("old")])
+    with pytest.raises(NotSupported, match=r"delete the target, then fork .*id=d"):
+        talks.fork("c", "d")
+    assert contents(place.open().load("d").messages) == ["old"]
+    talks.delete("d")
+    talks.fork("c", "d")
+    assert talks.message_count("d") == 2
 
 
 def test_A16_a_shortened_history_is_short_for_everybody(place: Place) -> None:
