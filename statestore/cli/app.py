@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
+from statestore.cli.progress import end
 from statestore.cli.screen import complain, emit, fail
 from statestore.errors import StateStoreError
 
@@ -85,6 +86,8 @@ class _Commands(TyperGroup):
             sys.stdout.flush()
         except BrokenPipeError:
             raise typer.Exit(_READER_GONE) from None
+        finally:
+            end()
         return result
 
 
@@ -92,7 +95,8 @@ def _refuse(error: Any, *, as_json: bool) -> int:
     """Report wrong usage, in the parser's words."""
     message = error.format_message().removeprefix("Invalid value: ")
     command = getattr(getattr(error, "ctx", None), "command_path", "statestore")
-    complain(f"error: {message[:1].lower()}{message[1:].rstrip('.')}; {command} --help shows what it takes")
+    told = message if message[:2].isupper() else message[:1].lower() + message[1:]
+    complain(f"error: {told.rstrip('.')}; {command} --help shows what it takes")
     if as_json:
         emit({"error": "Usage", "message": message, "facts": {"command": command}}, sys.stderr)
     return int(error.exit_code)
@@ -159,7 +163,9 @@ def _add_commands() -> None:
         conform,
         conversations,
         demo,
+        diff,
         doctor,
+        grep,
         moving,
         new_backend,
         plugins,
@@ -176,8 +182,10 @@ def _add_commands() -> None:
         reading.ls,
         show.show,
         reading.cat,
+        grep.grep,
         writing.append,
         writing.fork,
+        diff.diff,
         verify.verify,
         upkeep.compact,
         upkeep.gc,

@@ -11,18 +11,13 @@ from typing import IO, Any
 import typer
 
 from statestore import names
-from statestore.cli.progress import progress
+from statestore.cli.progress import busy, progress
 from statestore.cli.screen import Screen, complain, emit, plural, write
-from statestore.cli.targets import SUFFIX, Target, find, open_for
+from statestore.cli.targets import Target, find, is_file, open_for
 
-__all__ = ["bring_in", "give_out", "is_file"]
+__all__ = ["bring_in", "give_out"]
 
 _STANDARD = Path("-")
-
-
-def is_file(store: str) -> bool:
-    """Say whether a store is named by the path of one log's file."""
-    return "://" not in store and store.endswith(SUFFIX)
 
 
 def give_out(store: str, log: str | None, to: Path | None, *, json: bool) -> None:
@@ -80,7 +75,7 @@ def bring_in(source: Path, store: str, log: str | None, *, json: bool) -> None:
             raise
         if not made.count:
             raise StateStoreError("there is no line in it, and a log has at least one record", path=str(source))
-        with open_for(target.store, create=True) as opened:
+        with open_for(target.store, create=True) as opened, busy("import"):
             made.create(opened, target.log)
         row: dict[str, Any] = {"log": target.log, "records": made.count, "size": made.size}
     if json:

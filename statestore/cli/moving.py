@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -11,7 +12,7 @@ import typer
 from statestore.cli.conversations import conversations
 from statestore.cli.progress import progress
 from statestore.cli.screen import Screen, complain, describe, emit, plural
-from statestore.cli.targets import Json, LogArgument, StoreArgument, StoreOnly
+from statestore.cli.targets import Json, LogArgument, StoreArgument, StoreOnly, is_file
 
 if TYPE_CHECKING:
     from statestore.conversations import Conversations
@@ -40,7 +41,7 @@ def import_(
 
     jsonl is a log that export gave out: the same bytes, as LOG or under the file's name. claude-code and codex are
     the session files of these agents: each becomes a session, and what came over and what did not is counted.
-    promptkit is a directory of conversations, each read again and counted.
+    promptkit is a directory of conversations, each read again and compared.
 
     What is there already is left alone and told; the others still come, and the status is 1.
 
@@ -84,7 +85,7 @@ def export(
     """Give a log, or conversations, out as other files.
 
     jsonl is one log, a record a line, byte for byte, to a new file or to standard output; a torn end is left out and
-    told. promptkit is a directory for each conversation: each is written, read again and counted. One that the files
+    told. promptkit is a directory for each conversation: each is written, read again and compared. One that the files
     cannot hold, or that is there already, is told; the others still go, and the status is 1.
 
     \b
@@ -98,7 +99,7 @@ def export(
 
         if prefix is not None:
             raise typer.BadParameter("--prefix does not belong to jsonl: LOG is the whole name")
-        if lines.is_file(store):
+        if is_file(store):
             if to is not None:
                 raise typer.BadParameter("the path of one log's file stands without LOG")
             to, log = Path(log) if log else None, None
@@ -150,12 +151,13 @@ def _move(
         moved += 1
         messages, summaries, items = messages + row.messages, summaries + row.summaries, items + row.items
         if json:
-            emit({field: getattr(row, field) for field in ("id", "messages", "summaries", "lists", "items", "torn")})
+            emit(asdict(row))
         else:
             cut = f", {plural(row.torn, 'byte')} that a crash had cut off" if row.torn else ""
+            cut += f", left out: {', '.join(row.left)}" if row.left else ""
             screen.put((row.id, "bold"), f"  {plural(row.messages, 'message')}{cut}")
     if not json:
         counted = f"{plural(messages, 'message')}, {summaries:,} summaries, {plural(items, 'list item')}"
-        screen.put(f"{moved:,} of {plural(len(found), 'conversation')}, written and read again: {counted}")
+        screen.put(f"{moved:,} of {plural(len(found), 'conversation')}, read again and the same: {counted}")
     if moved < len(found):
         raise typer.Exit(1)

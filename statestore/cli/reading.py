@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from statestore.cli.safe import safe
-from statestore.cli.screen import Screen, emit, write
+from statestore.cli.screen import Screen, columns, emit, write
 from statestore.cli.targets import Json, LogArgument, StoreArgument, StoreOnly, find, open_for
 from statestore.cli.values import whole
 
@@ -61,7 +61,7 @@ def ls(
                 if long:
                     row = _row(opened, info, long)
                     more = [str(row["size"]), str(row["records"]), ",".join(_state(row))]
-                sys.stdout.write("\t".join(map(safe, [info.name, *more])) + "\n")
+                columns(info.name, *more)
 
 
 def _row(store: Store, info: LogInfo, long: bool) -> dict[str, Any]:

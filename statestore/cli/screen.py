@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
+from statestore.cli.progress import aside
 from statestore.cli.safe import safe
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from statestore.errors import StateStoreError
 
-__all__ = ["Part", "Screen", "binary", "complain", "describe", "emit", "fail", "plural", "write"]
+__all__ = ["Part", "Screen", "binary", "columns", "complain", "describe", "emit", "fail", "plural", "write"]
 
 Part = str | tuple[str, str]
 """A piece of a line: its text, or its text and its style as rich names it."""
@@ -48,7 +49,8 @@ class Screen:
         """
         start, text = _cells(lead), _cells(parts)
         if self._console is None:
-            sys.stdout.write("".join(piece for piece, _ in start + text).rstrip() + "\n")
+            with aside():
+                sys.stdout.write("".join(piece for piece, _ in start + text).rstrip() + "\n")
             return
         from rich.text import Text
 
@@ -57,7 +59,8 @@ class Screen:
             head, body = Text(), Text.assemble(*start, *text) if head.plain.strip() else body
         for line in body.wrap(self._console, width - head.cell_len) or [Text()]:
             line.rstrip()
-            self._console.print(head + line, no_wrap=True, overflow="ignore", crop=False)
+            with aside():
+                self._console.print(head + line, no_wrap=True, overflow="ignore", crop=False)
             head = Text(" " * head.cell_len)
 
 
@@ -65,16 +68,26 @@ def _cells(parts: Sequence[Part]) -> list[tuple[str, str]]:
     return [(safe(part), "") if isinstance(part, str) else (safe(part[0]), part[1]) for part in parts]
 
 
+def columns(*fields: str) -> None:
+    """Print one line for a script: fields with a tab between them, which no field holds."""
+    with aside():
+        sys.stdout.write("\t".join(map(safe, fields)) + "\n")
+
+
 def emit(value: Mapping[str, Any], file: TextIO | None = None) -> None:
     """Print one JSON object on one line, in ASCII without control characters."""
-    (file or sys.stdout).write(json.dumps(value, ensure_ascii=True, allow_nan=False) + "\n")
+    with aside():
+        (file or sys.stdout).write(json.dumps(value, ensure_ascii=True, allow_nan=False) + "\n")
 
 
 def write(data: bytes) -> None:
     """Write all of some bytes to standard output, which takes a part at a time where PYTHONUNBUFFERED is set."""
     view = memoryview(data)
-    while view:
-        view = view[sys.stdout.buffer.write(view) :]
+    with aside():
+        while view:
+            view = view[sys.stdout.buffer.write(view) :]
+        if sys.stdout.isatty():
+            sys.stdout.buffer.flush()
 
 
 def binary(data: bytes) -> str | dict[str, str]:
@@ -104,7 +117,8 @@ def _fact(value: object) -> Any:
 
 def complain(text: str) -> None:
     """Print one line on standard error."""
-    sys.stderr.write(safe(text) + "\n")
+    with aside():
+        sys.stderr.write(safe(text) + "\n")
 
 
 def fail(error: StateStoreError, *, as_json: bool) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from statestore.cli.story import Line, Story
     from statestore.records import Record
 
-__all__ = ["show"]
+__all__ = ["described", "show"]
 
 
 def show(
@@ -48,7 +48,7 @@ def show(
         if json:
             kept: deque[dict[str, Any]] = deque(maxlen=last)
             for record in found.read():
-                row = {"record": _describe(record, found.records)}
+                row = {"record": described(record, found.records)}
                 if last is None:
                     emit(row)
                 else:
@@ -109,7 +109,7 @@ def _label(screen: Screen, label: str, text: str, style: str = "dim") -> None:
     screen.put(text, lead=[(f"{label:<12}", style)])
 
 
-def _describe(record: Record, number: int) -> dict[str, Any]:
+def described(record: Record, number: int) -> dict[str, Any]:
     """Return a record for JSON: the fields that its header has, its offset, its body."""
     from msgspec.structs import asdict, fields
 

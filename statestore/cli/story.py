@@ -24,9 +24,9 @@ from statestore.records import (
     Usage,
 )
 
-__all__ = ["Line", "Story", "flat", "tokens"]
+__all__ = ["Line", "STYLES", "Story", "flat", "tokens"]
 
-_STYLES: Final = {
+STYLES: Final = {
     START: "dim",
     CONFIG: "dim",
     SYSTEM: "blue",
@@ -108,7 +108,7 @@ class Story:
             head = f"{head}, answers no waiting call"
         told = "dim" if header.kind in (THINKING, CONFIG) else ""
         first, *rest = body or [""]
-        kind = (f"{header.kind:<8}  ", _STYLES.get(header.kind, "yellow"))
+        kind = (f"{header.kind:<8}  ", STYLES.get(header.kind, "yellow"))
         lead: tuple[Part, ...] = ((f"{number:>5}  ", "dim"), (f"{clock[:8]:<8}  ", "dim"), kind)
         lines.append(Line(lead, ((head + (": " if head and first else ""), "italic" if first else ""), (first, told))))
         indent = " " * (_MARGIN + 10 + len(safe(kind[0])))

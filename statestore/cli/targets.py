@@ -13,7 +13,7 @@ from statestore import names
 if TYPE_CHECKING:
     from statestore.store import Store
 
-__all__ = ["Json", "LogArgument", "SUFFIX", "StoreArgument", "StoreOnly", "Target", "find", "open_for"]
+__all__ = ["Json", "LogArgument", "SUFFIX", "StoreArgument", "StoreOnly", "Target", "find", "is_file", "open_for"]
 
 SUFFIX: Final = ".state"
 
@@ -33,6 +33,11 @@ class Target(NamedTuple):
     log: str
 
 
+def is_file(store: str) -> bool:
+    """Say whether this is the path of one log's file, which stands in the place of a store and a log."""
+    return "://" not in store and store.endswith(SUFFIX)
+
+
 def find(store: str, log: str | None) -> Target:
     """Return the log that the arguments name.
 
@@ -44,7 +49,7 @@ def find(store: str, log: str | None) -> Target:
         if store.endswith(SUFFIX) and log.endswith(SUFFIX):
             raise typer.BadParameter(f"give one {SUFFIX} file at a time")
         return Target(store, names.check(log))
-    if "://" in store or not store.endswith(SUFFIX):
+    if not is_file(store):
         raise typer.BadParameter(f"name a log after the store, or give the path of one {SUFFIX} file")
     path = Path(store)
     return Target(path.parent, names.check(path.name.removesuffix(SUFFIX)))

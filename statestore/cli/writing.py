@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from statestore.cli.progress import busy
 from statestore.cli.screen import Screen, emit, plural
 from statestore.cli.targets import SUFFIX, Json, LogArgument, StoreArgument, find, open_for
 from statestore.cli.values import whole
@@ -159,7 +160,8 @@ def fork(
 
     name = new_id() if to is None else names.check(to)
     with open_for(target.store) as opened:
-        copy = RecordLog(opened, target.log).copy(name, before=before)
+        with busy("fork"):
+            copy = RecordLog(opened, target.log).copy(name, before=before)
         size = opened.tail(copy.name).size
         place = opened.location(copy.name)
     if json:

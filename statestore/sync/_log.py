@@ -11,6 +11,7 @@ from typing import Final, Literal
 
 from statestore.errors import Conflict, Corrupt, NotFound, StateStoreError, Unavailable
 from statestore.records import Scan
+from statestore.records.parting import common
 from statestore.store import NEW, Snapshot, Store, Tail
 from statestore.sync._known import Equal, Known
 
@@ -162,7 +163,7 @@ class Job:
             there = self.target.snapshot(snapshot.log)
             if there.tail.run != at.run or there.tail.size < at.size:
                 raise _moved(snapshot.log)
-            same, different = _common(snapshot.stream(start, stop), there.stream(start, stop))
+            same, different = common(snapshot.stream(start, stop), there.stream(start, stop))
             self._check_going()
             if different:
                 return start + same
@@ -268,16 +269,3 @@ def _pieces(stream: Iterable[bytes], limit: int) -> Iterator[bytes]:
             waiting, size = [whole[limit:]], size - limit
     if size:
         yield b"".join(waiting)
-
-
-def _common(ones: Iterator[bytes], others: Iterator[bytes]) -> tuple[int, bool]:
-    """Return how many bytes are the same at the beginning of two streams, and whether a different one follows."""
-    same, one, other = 0, b"", b""
-    while True:
-        one, other = one or next(ones, b""), other or next(others, b"")
-        length = min(len(one), len(other))
-        if not length:
-            return same, False
-        if one[:length] != other[:length]:
-            return same + next(place for place in range(length) if one[place] != other[place]), True
-        same, one, other = same + length, one[length:], other[length:]

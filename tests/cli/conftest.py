@@ -83,12 +83,17 @@ def spawn() -> Run:
     return start
 
 
-def on_a_terminal(*args: object, width: int = 80, **env: str) -> bytes:
+def on_a_terminal(*args: object, width: int = 80, status: int = 0, **env: str) -> bytes:
     """Run a command whose standard input, output and error are a terminal, and return what that was sent."""
+    return python_on_a_terminal("-m", "statestore", *args, width=width, status=status, **env)
+
+
+def python_on_a_terminal(*args: object, width: int = 80, status: int = 0, **env: str) -> bytes:
+    """Run Python whose standard input, output and error are a terminal, and return what that was sent."""
     ours, theirs = os.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
     clean = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR", "COLUMNS")}
-    command = [sys.executable, "-P", "-m", "statestore", *map(str, args)]
+    command = [sys.executable, "-P", *map(str, args)]
     env = clean | {"TERM": "xterm-256color"} | env
     with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=env) as process:
         os.close(theirs)
@@ -99,13 +104,34 @@ def on_a_terminal(*args: object, width: int = 80, **env: str) -> bytes:
         except OSError:
             pass  # a terminal whose other side has been closed ends so
     os.close(ours)
-    assert process.returncode == 0, shown
+    assert process.returncode == status, shown
     return shown.replace(b"\r\n", b"\n")
 
 
 def plain(shown: bytes) -> str:
     """Return what a terminal was sent as text without colours, and without what NO_COLOR leaves: bold and dim."""
     return re.sub(rb"\x1b\[[0-9;]*m", b"", shown).decode()
+
+
+def lines_on_screen(shown: bytes) -> list[str]:
+    """Return what stands on a terminal in the end, by what the few controls mean that a command may send."""
+    lines, row, column = [""], 0, 0
+    for control, text in re.findall(r"(\x1b\[[?0-9;]*[A-Za-z]|[\x00-\x1f])|([^\x00-\x1f]+)", shown.decode()):
+        if text:
+            lines[row] = f"{lines[row][:column]:{column}}{text}{lines[row][column + len(text) :]}"
+            column += len(text)
+        elif control == "\n":
+            row, column = row + 1, 0
+            lines += [""] * (row == len(lines))
+        elif control == "\r":
+            column = 0
+        elif control == "\x1b[2K":
+            lines[row] = ""
+        elif control.endswith("A"):
+            row -= int(control[2:-1])
+        else:
+            assert control.endswith("m") or control in ("\x1b[?25l", "\x1b[?25h"), control
+    return lines
 
 
 @pytest.fixture

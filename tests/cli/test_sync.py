@@ -12,7 +12,7 @@ from statestore.store import NEW
 from statestore_local import LocalStore
 from tests.disks import ROOT_ONLY, read_only, small_disk
 
-from .conftest import Run, interrupted, on_a_terminal, plain
+from .conftest import Run, interrupted
 from .test_screens import compare
 
 KEYS = {"log", "state", "size", "copied", "torn", "offset", "error"}
@@ -221,12 +221,6 @@ def test_no_password_of_a_url_is_kept(run: Run, vectors: Path, backup: Path, cac
 def test_without_reading_back_the_bytes_are_the_same(run: Run, vectors: Path, backup: Path) -> None:
     assert run("sync", vectors, backup, "--no-verify", "--workers", "1").status == 0
     assert logs(backup) == logs(vectors)
-
-
-def test_a_bar_is_shown_on_a_terminal_and_goes(vectors: Path, backup: Path) -> None:
-    shown = on_a_terminal("sync", vectors, backup)
-    assert b"\x1b[?25l" in shown  # the cursor is hidden while the bar is there
-    assert "3 logs: 3 copied, 862,798 bytes" in plain(shown)
 
 
 def test_an_interrupt_leaves_what_the_next_sync_goes_on_with(run: Run, tmp_path: Path, backup: Path) -> None:
