@@ -21,13 +21,14 @@ class _WrongValue(typer.BadParameter):
         return self.message
 
 
-def whole(flag: str, help_text: str, *, least: int | None = None) -> Any:
+def whole(flag: str, help_text: str, *, least: int | None = None, short: str | None = None) -> Any:
     """Return an option that takes a whole number of at most 64 bits.
 
     Args:
         flag: the option as it is typed.
         help_text: its line of help.
         least: the smallest number that it takes.
+        short: the option as one letter.
     """
     kind = "a whole number" + ("" if least is None else f" from {least} on")
 
@@ -39,7 +40,7 @@ def whole(flag: str, help_text: str, *, least: int | None = None) -> Any:
             raise _WrongValue(f"{flag} is {kind} of at most 64 bits, not {text}")
         return number
 
-    return _option(flag, help_text, "N", parse)
+    return _option(flag, help_text, "N", parse, short=short)
 
 
 def part(flag: str, help_text: str) -> Any:
@@ -76,6 +77,13 @@ def choice(flag: str, help_text: str, words: Sequence[str], *, default: str) -> 
 
 
 def _option(
-    flag: str, help_text: str, metavar: str, parse: Callable[[Any], Any], *, show_default: bool | str = False
+    flag: str,
+    help_text: str,
+    metavar: str,
+    parse: Callable[[Any], Any],
+    *,
+    show_default: bool | str = False,
+    short: str | None = None,
 ) -> Any:
-    return typer.Option(flag, help=help_text, metavar=metavar, parser=parse, show_default=show_default)
+    flags = [flag, short] if short else [flag]
+    return typer.Option(*flags, help=help_text, metavar=metavar, parser=parse, show_default=show_default)
