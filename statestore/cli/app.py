@@ -170,8 +170,10 @@ def _add_commands() -> None:
         new_backend,
         plugins,
         reading,
+        sessions,
         show,
         sync,
+        tail,
         upkeep,
         verify,
         writing,
@@ -181,6 +183,7 @@ def _add_commands() -> None:
         demo.demo,
         reading.ls,
         show.show,
+        tail.tail,
         reading.cat,
         grep.grep,
         writing.append,
@@ -199,6 +202,7 @@ def _add_commands() -> None:
     app.command("import")(moving.import_)
     app.command()(moving.export)
     app.add_typer(conversations.app, name="conversations")
+    app.add_typer(sessions.app, name="sessions")
 
 
 _add_commands()

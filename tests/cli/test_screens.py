@@ -33,6 +33,8 @@ def compare(name: str, text: str) -> None:
         ("show-full", ["show", "vectors", "session-12", "--full"]),
         ("show-torn", ["show", "damaged", "torn", "--last", "3"]),
         ("show-corrupt", ["show", "damaged", "corrupt", "--last", "3"]),
+        ("tail", ["tail", "vectors", "session-200", "-n", "4"]),
+        ("tail-corrupt", ["tail", "damaged", "corrupt", "-n", "2", "-f"]),
         ("ls", ["ls", "vectors"]),
         ("ls-long", ["ls", "damaged", "--long"]),
         ("verify", ["verify", "vectors"]),
