@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
+from statestore.cli.completion import VARIABLE as COMPLETE
 from statestore.cli.progress import end
 from statestore.cli.screen import complain, emit, fail
 from statestore.errors import StateStoreError
@@ -32,6 +33,10 @@ Look at what you have:
   statestore ls ./sessions               the logs of a store, which is a directory or a URL
   statestore show ./sessions 1a2b3c4d    a session told as a story
   statestore verify ./sessions           whether everything is whole
+
+Bring in what Claude Code or Codex has kept, and search it:
+  statestore import claude-code ~/.claude/projects ./sessions
+  statestore grep 'some words' ./sessions
 
 Everything else:
   statestore --help
@@ -56,6 +61,11 @@ class _Commands(TyperGroup):
             # A terminal that cannot show a character gets its escape.
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="backslashreplace")
+        if COMPLETE in os.environ:
+            from typer.completion import completion_init  # type: ignore[attr-defined]
+
+            completion_init()
+            complete_var = COMPLETE
         status: object = 1
         try:
             status = super().main(given, prog_name, complete_var, standalone_mode=False, **extra)
@@ -160,6 +170,7 @@ def _start(
 
 def _add_commands() -> None:
     from statestore.cli import (
+        completion,
         conform,
         conversations,
         demo,
@@ -170,7 +181,7 @@ def _add_commands() -> None:
         new_backend,
         plugins,
         reading,
-        sessions,
+        repair,
         show,
         sync,
         tail,
@@ -190,6 +201,7 @@ def _add_commands() -> None:
         writing.fork,
         diff.diff,
         verify.verify,
+        repair.repair,
         upkeep.compact,
         upkeep.gc,
         sync.sync,
@@ -201,8 +213,8 @@ def _add_commands() -> None:
         app.command()(command)
     app.command("import")(moving.import_)
     app.command()(moving.export)
+    app.command()(completion.completion)
     app.add_typer(conversations.app, name="conversations")
-    app.add_typer(sessions.app, name="sessions")
 
 
 _add_commands()

@@ -10,7 +10,7 @@ import typer
 
 from statestore.cli.progress import progress
 from statestore.cli.screen import Screen, emit, plural
-from statestore.cli.targets import Json, Target, find, is_file, open_for
+from statestore.cli.targets import Json, Target, complete_log, find, is_file, open_for
 from statestore.cli.values import whole
 
 if TYPE_CHECKING:
@@ -30,7 +30,10 @@ _MARGIN: Final = " " * 7  # where show has the number of a record
 
 def diff(
     places: Annotated[
-        list[str], typer.Argument(metavar="STORE A [OTHER] B", help="Two logs of a store, or of two stores.")
+        list[str],
+        typer.Argument(
+            metavar="STORE A [OTHER] B", help="Two logs of a store, or of two stores.", autocompletion=complete_log
+        ),
     ],
     limit: Annotated[int | None, whole("--limit", "Show at most so many of each; 10 by default.", least=0)] = None,
     json: Json = False,

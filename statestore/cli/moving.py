@@ -12,7 +12,7 @@ import typer
 from statestore.cli.conversations import conversations
 from statestore.cli.progress import progress
 from statestore.cli.screen import Screen, complain, describe, emit, plural
-from statestore.cli.targets import Json, LogArgument, StoreArgument, StoreOnly, is_file
+from statestore.cli.targets import Json, LogArgument, StoreArgument, StoreOnly, complete_log, is_file
 
 if TYPE_CHECKING:
     from statestore.conversations import Conversations
@@ -77,7 +77,9 @@ def import_(
 def export(
     form: Annotated[str, typer.Argument(metavar="FORMAT", help="jsonl or promptkit.")],
     store: StoreOnly,
-    log: Annotated[str | None, typer.Argument(metavar="LOG", help="The log, for jsonl.")] = None,
+    log: Annotated[
+        str | None, typer.Argument(metavar="LOG", help="The log, for jsonl.", autocompletion=complete_log)
+    ] = None,
     to: Annotated[Path | None, typer.Argument(metavar="TO", help="A new file, or promptkit's directory.")] = None,
     prefix: Prefix = None,
     json: Json = False,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
@@ -13,16 +14,44 @@ from statestore import names
 if TYPE_CHECKING:
     from statestore.store import Store
 
-__all__ = ["Json", "LogArgument", "SUFFIX", "StoreArgument", "StoreOnly", "Target", "find", "is_file", "open_for"]
+__all__ = [
+    "Json",
+    "LogArgument",
+    "SUFFIX",
+    "StoreArgument",
+    "StoreOnly",
+    "Target",
+    "complete_log",
+    "find",
+    "is_file",
+    "open_for",
+]
 
 SUFFIX: Final = ".state"
+_COMPLETED: Final = 200  # names that a shell is given
 
 StoreOnly = Annotated[str, typer.Argument(metavar="STORE", help="A directory, or a URL such as file:///srv/state.")]
 StoreArgument = Annotated[
     str,
     typer.Argument(metavar="STORE", help="A directory or a URL; or the path of one log's .state file, without LOG."),
 ]
-LogArgument = Annotated[str | None, typer.Argument(metavar="LOG", help="The log's name in the store.")]
+
+
+def complete_log(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the names of logs that begin so, for a shell; of a local store only, which answers at once."""
+    given = context.params.get("store") or next(iter(context.params.get("places") or ()), "")
+    if not given or "://" in given or is_file(given):
+        return []
+    try:
+        with open_for(given) as opened:
+            return [info.name for info in islice(opened.list(incomplete), _COMPLETED)]
+    except Exception:  # a shell that completes has no use for an error
+        return []
+
+
+LogArgument = Annotated[
+    str | None, typer.Argument(metavar="LOG", help="The log's name in the store.", autocompletion=complete_log)
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 

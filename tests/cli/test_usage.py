@@ -33,6 +33,7 @@ COMMANDS = [
     "new-backend",
     "import",
     "export",
+    "completion",
 ]
 
 
@@ -138,6 +139,7 @@ LOOKING = {
     "diff": [["damaged", "torn", "whole"], ["damaged", "corrupt", "whole", "--json"], ["damaged", "whole", "missing"]],
     "gc": [["damaged"], ["damaged", "--json"]],
     "plugins": [[], ["--json"]],
+    "completion": [["bash"], ["zsh", "--json"], ["tcsh"]],
 }
 WRITING = {"demo", "append", "fork", "compact", "sync", "conform", "doctor", "new-backend", "import", "export"}
 
