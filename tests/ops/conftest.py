@@ -9,10 +9,25 @@ import pytest
 
 from tests.ops.places import ConversationsPlace, Place, SessionsPlace
 
+def adk(name: str) -> Callable[[Path], Place]:
+    """A place for google-adk's sessions, which takes seconds to import."""
+
+    def open_place(directory: Path) -> Place:
+        from tests.ops.adkplaces import AdkPlace
+
+        return getattr(AdkPlace, name)(directory)
+
+    return open_place
+
+
 PLACES: dict[str, Callable[[Path], Place]] = {
     "sessions-memory": SessionsPlace.memory,
     "sessions-local": SessionsPlace.local,
     "conversations-memory": ConversationsPlace,
+    "adk-memory": adk("memory"),
+    "adk-sqlite": adk("sqlite"),
+    "adk-ours-memory": adk("ours_on_memory"),
+    "adk-ours-local": adk("ours_on_local"),
 }
 
 
