@@ -164,10 +164,10 @@ def test_conversations_go_out_and_come_in_and_none_is_dropped_silently(run: Run,
     out = tmp_path / "out"
     ran = run("export", "promptkit", root, out)
     assert ran.status == 0
-    assert ran.out.endswith("4 of 4 conversations, written and read again: 2 messages, 1 summaries, 0 list items\n")
+    assert ran.out.endswith("4 of 4 conversations, read again and the same: 2 messages, 1 summaries, 0 list items\n")
     again = tmp_path / "again"
     assert run("import", "promptkit", out, again, "--json").lines[0] == {
-        "id": "a b", "messages": 2, "summaries": 1, "lists": 0, "items": 0, "torn": 0,
+        "id": "a b", "messages": 2, "summaries": 1, "lists": 0, "items": 0, "left": [], "torn": 0,
     }  # fmt: skip
     for id_ in ("a b", "old"):
         shown = [run("conversations", "show", one, id_, "--json").lines[0] for one in (root, again)]
@@ -179,12 +179,13 @@ def test_conversations_go_out_and_come_in_and_none_is_dropped_silently(run: Run,
     (out / "conv-empty").mkdir()
     (out / "conv-new").mkdir()
     (out / "conv-new" / "state.json").write_bytes(json.dumps({"id": "new"}).encode())
+    (out / "conv-new" / "notes").touch()
     ran = run("import", "promptkit", out, again)
     assert ran.status == 1
     assert ran.err.count("error: ") == 6
     assert (
         ran.out
-        == "new  0 messages\n1 of 7 conversations, written and read again: 0 messages, 0 summaries, 0 list items\n"
+        == "new  0 messages, left out: notes\n1 of 7 conversations, read again and the same: 0 messages, 0 summaries, 0 list items\n"
     )
     assert run("import", "other", out, again).status == 2
 
