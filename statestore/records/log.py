@@ -387,8 +387,9 @@ class RecordLog:
         raise self._overtaken()
 
     def _cut(self, records: Scan, tail: Tail) -> None:
-        """Cut a torn end off, where the store can."""
-        if not self.store.capabilities.cuts:
+        """Cut a torn end off, where the store can; one that could and may not refuses."""
+        can = self.store.capabilities
+        if can.atomic_append and not can.cuts:
             raise Corrupt(
                 "the log ends inside a record, and this store never tears one: repair it before appending",
                 log=self.name,

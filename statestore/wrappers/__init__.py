@@ -1,8 +1,9 @@
 """Stores made of a store: each passes every call on, and does one thing more.
 
-:class:`Cached` keeps what it has read in a local directory. :class:`Faulty` fails on purpose, from a seed, so that what
-a program does then can be tested. The same for file systems is in :mod:`statestore.wrappers.faultyfs`, which needs
-fsspec and is not loaded here.
+:class:`Cached` keeps what it has read in a local directory. :class:`ReadOnly` refuses to change anything, and
+:class:`Prefixed` is a part of a store. :class:`Instrumented` tells OpenTelemetry of every call. :class:`Faulty` fails
+on purpose, from a seed, so that what a program does then can be tested. The same for file systems is in
+:mod:`statestore.wrappers.faultyfs`, which needs fsspec and is not loaded here.
 """
 
 from __future__ import annotations
@@ -15,11 +16,22 @@ if TYPE_CHECKING:
     from statestore.wrappers._wrapper import Wrapper
     from statestore.wrappers.cached import Cached
     from statestore.wrappers.faulty import Faulty
+    from statestore.wrappers.instrumented import Instrumented
+    from statestore.wrappers.prefixed import Prefixed
+    from statestore.wrappers.readonly import ReadOnly
 
-__all__ = ["Cached", "Faulty", "Step", "Wrapper"]
+__all__ = ["Cached", "Faulty", "Instrumented", "Prefixed", "ReadOnly", "Step", "Wrapper"]
 
 # Loaded when first asked for: whoever opens any store loads the plugin that is in this package.
-_LAZY = {"Cached": "cached", "Faulty": "faulty", "Step": "_faults", "Wrapper": "_wrapper"}
+_LAZY = {
+    "Cached": "cached",
+    "Faulty": "faulty",
+    "Instrumented": "instrumented",
+    "Prefixed": "prefixed",
+    "ReadOnly": "readonly",
+    "Step": "_faults",
+    "Wrapper": "_wrapper",
+}
 
 
 def __getattr__(name: str) -> object:

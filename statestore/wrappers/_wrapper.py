@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from statestore.store import Holder, LogInfo, Maintenance, Snapshot, Store, Tail
 
-__all__ = ["Wrapper"]
+__all__ = ["WrappedSnapshot", "Wrapper"]
 
 T = TypeVar("T")
 
@@ -105,3 +105,33 @@ class Wrapper(Store):
         """Close the inner store; every later call but this one raises ``Closed``."""
         super().close()
         self.inner.close()
+
+
+class WrappedSnapshot(Snapshot):
+    """A snapshot of a wrapper's log that asks the inner store's snapshot; a wrapper overrides what it changes.
+
+    Args:
+        store: the wrapper.
+        log: the log's name in the wrapper.
+        inner: the inner store's snapshot.
+    """
+
+    def __init__(self, store: Store, log: str, inner: Snapshot) -> None:
+        super().__init__(store, log, inner.tail)
+        self.inner = inner
+
+    def read(self, start: int = 0, stop: int | None = None) -> bytes:
+        """Return the bytes of ``[start, stop)``, cut at the snapshot's end as slices are."""
+        return self.inner.read(start, stop)
+
+    def stream(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
+        """Yield the bytes of ``[start, stop)`` in pieces, in bounded memory."""
+        return self.inner.stream(start, stop)
+
+    def boundary(self, before: int) -> int:
+        """Return an offset, at most `before`, where an append began."""
+        return self.inner.boundary(before)
+
+    def copy(self, target: str, *, stop: int | None = None) -> Tail:
+        """Make `target` a new log equal to the snapshot's ``[0, stop)``."""
+        return self.inner.copy(target, stop=stop)

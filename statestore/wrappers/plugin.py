@@ -7,10 +7,11 @@ from pathlib import Path
 from pydantic import BaseModel, ByteSize, ConfigDict, Field, field_validator
 
 from statestore.caches import cache_directory
+from statestore.names import check, check_prefix
 from statestore.plugins import Wrapping, hookimpl
 from statestore.store import Store
 
-__all__ = ["CachedOptions", "statestore_wrappers"]
+__all__ = ["CachedOptions", "InstrumentedOptions", "PrefixedOptions", "ReadOnlyOptions", "statestore_wrappers"]
 
 
 class CachedOptions(BaseModel):
@@ -31,10 +32,57 @@ class CachedOptions(BaseModel):
         return directory
 
 
+class ReadOnlyOptions(BaseModel):
+    """A store that is only read has no options."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class InstrumentedOptions(BaseModel):
+    """What the store is called in spans and metrics."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    namespace: str | None = None
+    """By default the URL, without user, password and query."""
+
+
+class PrefixedOptions(BaseModel):
+    """Below which prefix the logs lie."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    prefix: str
+    """One or more segments of a log's name, such as ``tenants/acme``."""
+
+    @field_validator("prefix")
+    @classmethod
+    def _is_name(cls, prefix: str) -> str:
+        return check_prefix(f"{check(prefix)}/").removesuffix("/")
+
+
 def _cached(store: Store, options: CachedOptions, origin: str) -> Store:
     from statestore.wrappers.cached import Cached
 
     return Cached(store, options.directory or cache_directory(), origin=origin, limit=options.limit)
+
+
+def _read_only(store: Store, options: ReadOnlyOptions, origin: str) -> Store:
+    from statestore.wrappers.readonly import ReadOnly
+
+    return ReadOnly(store)
+
+
+def _instrumented(store: Store, options: InstrumentedOptions, origin: str) -> Store:
+    from statestore.wrappers.instrumented import Instrumented
+
+    return Instrumented(store, namespace=origin if options.namespace is None else options.namespace)
+
+
+def _prefixed(store: Store, options: PrefixedOptions, origin: str) -> Store:
+    from statestore.wrappers.prefixed import Prefixed
+
+    return Prefixed(store, options.prefix)
 
 
 @hookimpl
@@ -46,5 +94,23 @@ def statestore_wrappers() -> list[Wrapping]:
             options=CachedOptions,
             wrap=_cached,
             summary="keeps what was read in a local directory, so that known logs are not fetched again",
-        )
+        ),
+        Wrapping(
+            name="instrumented",
+            options=InstrumentedOptions,
+            wrap=_instrumented,
+            summary="tells OpenTelemetry of every call, where that is installed",
+        ),
+        Wrapping(
+            name="prefixed",
+            options=PrefixedOptions,
+            wrap=_prefixed,
+            summary="the logs below a prefix of another store's names, as a store of their own",
+        ),
+        Wrapping(
+            name="readonly",
+            options=ReadOnlyOptions,
+            wrap=_read_only,
+            summary="refuses whatever would change a log or the storage",
+        ),
     ]

@@ -38,7 +38,7 @@ def test_every_backend_is_shown_with_where_it_comes_from(run: Run) -> None:
     assert memory["capabilities"]["holds"] is True
     assert memory["capabilities"]["durable"] is False
     assert rows["local"]["backends"][0]["schemes"] == ["file"]
-    (cached,) = rows["wrappers"]["wrappers"]
+    (cached,) = [each for each in rows["wrappers"]["wrappers"] if each["name"] == "cached"]
     assert (cached["name"], cached["options"]) == ("cached", ["cached_directory", "cached_limit"])
     assert rows["memory"]["wrappers"] == rows["wrappers"]["backends"] == []
     told = run("plugins").out
