@@ -12,6 +12,7 @@ from statestore.cli.progress import busy
 from statestore.cli.screen import Screen, emit, plural
 from statestore.cli.targets import SUFFIX, Json, LogArgument, StoreArgument, find, open_for
 from statestore.cli.values import whole
+from statestore.companions import check_free
 
 __all__ = ["append", "fork"]
 
@@ -70,6 +71,7 @@ def append(
     if create and expect not in (None, 1):
         raise typer.BadParameter("--create makes record 1, so --expect is 1 or left out")
     target = find(store, log)
+    check_free(target.log)
 
     from statestore.errors import Conflict, Exists, NotFound, StateStoreError
     from statestore.records import RecordLog, draft
@@ -158,7 +160,7 @@ def fork(
     from statestore import names
     from statestore.records import RecordLog, new_id
 
-    name = new_id() if to is None else names.check(to)
+    name = new_id() if to is None else check_free(names.check(to))
     with open_for(target.store) as opened:
         with busy("fork"):
             copy = RecordLog(opened, target.log).copy(name, before=before)

@@ -363,3 +363,23 @@ def test_an_interrupt_ends_watching_quietly(root: Path) -> None:
         assert process.stdout.read() == b""
         assert process.stderr.read() == b""
     assert process.returncode == 130
+
+
+def test_the_reserved_name_is_refused_by_every_command_that_writes(run: Run, root: Path) -> None:
+    assert run("sessions", "abort", root, IDLE).status == 0
+    before = snapshot(root)
+    for args in (
+        ["append", root, f"{IDLE}/~ops", "--body", "x"],
+        ["append", root, "~ops", "--create", "--body", "x"],
+        ["fork", root, IDLE, f"{PAUSED}/~ops"],
+        ["sessions", "ls", root, "--app", "~ops"],
+        ["conversations", "fork", root, "x", "~ops"],
+    ):
+        ran = run(*args)
+        assert ran.status == 1
+        assert "reserved" in ran.err
+    for command in (["abort"], ["interrupted", "--reason", "why"], ["show"]):
+        assert run("sessions", *command, "--user", "~ops", root, IDLE).status == 1
+        assert run("sessions", *command, root, f"{IDLE}/~ops").status == 1
+    assert snapshot(root) == before
+    assert run("ls", root).out.split("\n") == [IDLE, f"{IDLE}/~ops", GONE, f"{GONE}/~ops", f"bob/{PAUSED}", ""]
