@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 from threading import Thread
 
+import pytest
+
+from statestore import open_store
 from statestore.conversations import Conversations, ConversationState
 from statestore_local import LocalStore
 from tests.conversations.places import contents, user
+from tests.s3.harness import options, prepared
 
 WORKER = """
-import sys
+import json, sys
+from statestore import open_store
 from statestore.conversations import Conversations, ConversationState
 from statestore.errors import NotFound
-from statestore_local import LocalStore
-root, name, times = sys.argv[1], sys.argv[2], int(sys.argv[3])
-talks = Conversations(LocalStore(root, sync="never"), catalog=root + name + ".sqlite3")
+url, options, catalog, name, times = json.loads(sys.argv[1])
+talks = Conversations(open_store(url, **options), catalog=catalog)
 print("ready", flush=True)
 sys.stdin.readline()
 for number in range(times):
@@ -28,7 +33,7 @@ for number in range(times):
     talks.log_append("once", number, [{"role": "user", "content": str(number)}])
     mine = talks.load_metadata("shared")
     assert all(mine[f"{name}{earlier}"] == earlier for earlier in range(number + 1))
-    if number % 5 == 0:
+    if number % 3 == 0:
         talks.save(ConversationState(id="churned", user_id=name, messages=[{"role": "user", "content": name}] * 3))
         try:
             whole = talks.load("churned")
@@ -38,16 +43,24 @@ for number in range(times):
             pass
         talks.delete("churned")
 """
-TIMES = 40
 
 
-def test_A98_processes_that_merge_append_save_and_delete_lose_nothing(tmp_path: Path) -> None:
-    root = str(tmp_path / "state")
-    command = [sys.executable, "-c", WORKER, root]
-    workers = [
-        subprocess.Popen([*command, name, str(TIMES)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        for name in "ab"
-    ]
+@pytest.mark.parametrize("where", ["files", "a bucket"])
+def test_A98_processes_that_merge_append_save_and_delete_lose_nothing(
+    request: pytest.FixtureRequest, tmp_path: Path, where: str
+) -> None:
+    if where == "files":
+        url, given, times = str(tmp_path / "state"), {"sync": "never"}, 40
+    else:
+        rgw = request.getfixturevalue("rgw")
+        url, given, times = prepared(rgw, request.getfixturevalue("bucket")), options(rgw), 4
+
+    def start(name: str) -> subprocess.Popen[str]:
+        told = json.dumps([url, given, str(tmp_path / f"{name}.sqlite3"), name, times])
+        command = [sys.executable, "-c", WORKER, told]
+        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    workers = [start(name) for name in "ab"]
     for worker in workers:
         assert worker.stdout is not None
         assert worker.stdout.readline() == "ready\n"
@@ -58,8 +71,8 @@ def test_A98_processes_that_merge_append_save_and_delete_lose_nothing(tmp_path: 
     for worker in workers:
         worker.communicate(timeout=300)
         assert worker.returncode == 0
-    talks = Conversations(LocalStore(root, sync="never"), catalog=tmp_path / "catalog")
-    expected = {f"{name}{number}": number for name in "ab" for number in range(TIMES)}
+    talks = Conversations(open_store(url, **given), catalog=tmp_path / "catalog")
+    expected = {f"{name}{number}": number for name in "ab" for number in range(times)}
     found = talks.load("shared")
     assert found.metadata == expected
     assert sorted(contents(found.messages)) == sorted(expected)
@@ -67,8 +80,8 @@ def test_A98_processes_that_merge_append_save_and_delete_lose_nothing(tmp_path: 
     assert sorted(items) == sorted(expected)
     for name in "ab":
         for order in (items, contents(found.messages)):
-            assert [one for one in order if one[0] == name] == [f"{name}{number}" for number in range(TIMES)]
-    assert contents(talks.load("once").messages) == [str(number) for number in range(TIMES)]
+            assert [one for one in order if one[0] == name] == [f"{name}{number}" for number in range(times)]
+    assert contents(talks.load("once").messages) == [str(number) for number in range(times)]
     assert len({*contents(talks.load("copy").messages), talks.load("copy").user_id}) == 1
 
 
