@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import sqlalchemy
 from google.adk.events import Event
 from google.adk.events.event_actions import EventActions
 from google.adk.events.request_input import RequestInput
@@ -17,9 +18,13 @@ from google.adk.workflow.utils._workflow_hitl_utils import create_request_input_
 from google.genai import types
 
 from statestore.adapters.adk import AdkSource, StateStoreSessionService
-from statestore_local import LocalStore
 from statestore_memory import MemoryStore
 from tests.ops.places import Place
+
+
+def hurry(connection: Any, _: object) -> None:
+    """Have a database sync nothing: what these cases try is no loss of power."""
+    connection.execute("PRAGMA synchronous=OFF")
 
 
 class OneAtATime(InMemorySessionService):
@@ -64,16 +69,17 @@ class AdkPlace(Place):
 
     @classmethod
     def sqlite(cls, directory: Path) -> AdkPlace:
-        return cls(lambda: DatabaseSessionService(f"sqlite+aiosqlite:///{directory}/sessions.db"))
+        def serve() -> DatabaseSessionService:
+            service = DatabaseSessionService(f"sqlite+aiosqlite:///{directory}/sessions.db")
+            sqlalchemy.event.listen(service.db_engine.sync_engine, "connect", hurry)
+            return service
+
+        return cls(serve)
 
     @classmethod
     def ours_on_memory(cls, directory: Path) -> AdkPlace:
         space = uuid.uuid4().hex
         return cls(lambda: cls.ours(MemoryStore(space), directory))
-
-    @classmethod
-    def ours_on_local(cls, directory: Path) -> AdkPlace:
-        return cls(lambda: cls.ours(LocalStore(directory / "state", sync="never"), directory))
 
     @staticmethod
     def ours(store: Any, directory: Path) -> StateStoreSessionService:
@@ -172,5 +178,3 @@ class AdkPlace(Place):
     def names(self) -> set[str]:
         rows = self.do(self.service.list_sessions(app_name=self.app)).sessions
         return {f"{row.user_id}/{row.id}" for row in rows}
-
-

@@ -9,6 +9,7 @@ import pytest
 
 from tests.ops.places import ConversationsPlace, Place, SessionsPlace
 
+
 def adk(name: str) -> Callable[[Path], Place]:
     """A place for google-adk's sessions, which takes seconds to import."""
 
@@ -27,7 +28,6 @@ PLACES: dict[str, Callable[[Path], Place]] = {
     "adk-memory": adk("memory"),
     "adk-sqlite": adk("sqlite"),
     "adk-ours-memory": adk("ours_on_memory"),
-    "adk-ours-local": adk("ours_on_local"),
 }
 
 

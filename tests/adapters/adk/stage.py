@@ -1,17 +1,19 @@
 """A store on a stage: actors in threads, one call at a time, in an order that a seed draws, and deaths between calls.
 
 Each actor has a store object of its own over the same logs, as processes have. A death is like that of a process: the
-call it meets takes effect or not, and no other one follows.
+call it meets takes effect or not, and no other one follows. Below: what they write.
 """
 
 from __future__ import annotations
 
+import json
 import random
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from statestore.store import LogInfo, Tail
+from statestore.adapters.adk._ledger import Key, Ledger
+from statestore.store import LogInfo, Store, Tail
 from statestore_memory import MemoryStore
 
 
@@ -34,6 +36,7 @@ class Deadly(MemoryStore):
         self.late = late
         self.calls = 0
         self.inside = False
+        self.lost: Callable[[], Any] | None = None  # the call that did not take effect, which may yet arrive
 
     def turn(self) -> None:
         """Wait for the turn of this actor."""
@@ -44,6 +47,7 @@ class Deadly(MemoryStore):
         self.turn()
         self.calls += 1
         if self.at and self.calls >= self.at and not (self.late and self.calls == self.at):
+            self.lost = self.lost or work
             raise Death
         self.inside = True
         try:
@@ -68,6 +72,19 @@ class Deadly(MemoryStore):
 
     def delete(self, log: str, *, at: Tail | None = None) -> None:
         self.call(lambda: MemoryStore.delete(self, log, at=at))
+
+
+class Disturbed(Deadly):
+    """A store in front of whose calls, at one of them, something else happens."""
+
+    def __init__(self, name: str, when: int, what: Callable[[], Any]) -> None:
+        super().__init__(name)
+        self.when = when
+        self.what = what
+
+    def turn(self) -> None:
+        if self.calls + 1 == self.when:
+            self.what()
 
 
 class Actor(Deadly):
@@ -115,3 +132,41 @@ def play(rng: random.Random, parts: list[tuple[Actor, Callable[[], None]]]) -> N
         thread.join()
     if errors:
         raise errors[0]
+
+
+def body(event: str) -> tuple[bytes, dict[str, dict[str, Any]]]:
+    """An event that sets two keys of each scope: its own, and one that all events set."""
+    delta = {event: True, "last": event}
+    state = {f"{prefix}{key}": value for prefix in ("", "app:", "user:") for key, value in delta.items()}
+    return json.dumps({"id": event, "timestamp": 1.0, "actions": {"stateDelta": state}}).encode(), {
+        "app": delta,
+        "user": delta,
+    }
+
+
+def made(key: Key, event: str) -> tuple[bytes, dict[str, dict[str, Any]]]:
+    """A session that begins as if with an event."""
+    _, deltas = body(event)
+    state = {f"{scope}:{name}": value for scope, delta in deltas.items() for name, value in delta.items()}
+    return json.dumps({**key._asdict(), "time": 1.0, "state": state}).encode(), deltas
+
+
+def ledger(store: Store) -> Ledger:
+    return Ledger(store, "adk", 0.0)
+
+
+ONE, TWO = Key("a", "u", "one"), Key("a", "u", "two")
+
+
+def story(store: Store, acknowledged: set[str]) -> None:
+    """Two sessions, one after the other and then by turns."""
+    sessions = ledger(store)
+    places = {}
+    for key in (ONE, TWO):
+        places[key] = sessions.create(key, *made(key, f"make-{key.id}"))
+        acknowledged.add(f"make-{key.id}")
+    for number in range(2):
+        for key in (ONE, TWO):
+            event = f"{key.id}-{number}"
+            places[key] = sessions.append(key, places[key], *body(event))
+            acknowledged.add(event)

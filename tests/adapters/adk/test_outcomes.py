@@ -6,37 +6,25 @@ import json
 import os
 import random
 import secrets
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
 
 import pytest
 
 from statestore.adapters.adk._brief import EVENT
-from statestore.adapters.adk._ledger import Key, Ledger, Read
+from statestore.adapters.adk._ledger import Key, Read
 from statestore.adapters.adk._shared import Entry, SharedLog, _decode
 from statestore.errors import Conflict, Exists, NotFound
 from statestore.records import RecordLog
+from statestore.store import Store
+from statestore_local import LocalStore
 from statestore_memory import MemoryStore
-from tests.adapters.adk.stage import Actor, Deadly, Death, play
+from tests.adapters.adk.stage import ONE, TWO, Actor, Deadly, Death, Disturbed, body, ledger, made, play, story
 
-SEEDS = int(os.environ.get("STATESTORE_ADK_SCHEDULES", "40"))
-
-
-def body(event: str) -> tuple[bytes, dict[str, dict[str, Any]]]:
-    """An event that sets two keys of each scope: its own, and one that all events set."""
-    delta = {event: True, "last": event}
-    state = {f"{prefix}{key}": value for prefix in ("", "app:", "user:") for key, value in delta.items()}
-    return json.dumps({"id": event, "timestamp": 1.0, "actions": {"stateDelta": state}}).encode(), {
-        "app": delta,
-        "user": delta,
-    }
-
-
-def made(key: Key, event: str) -> tuple[bytes, dict[str, dict[str, Any]]]:
-    """A session that begins as if with an event."""
-    _, deltas = body(event)
-    state = {f"{scope}:{name}": value for scope, delta in deltas.items() for name, value in delta.items()}
-    return json.dumps({**key._asdict(), "time": 1.0, "state": state}).encode(), deltas
+SEEDS = int(os.environ.get("STATESTORE_ADK_SCHEDULES", "25"))
 
 
 def events(read: Read) -> set[str]:
@@ -50,11 +38,7 @@ def events(read: Read) -> set[str]:
     return found
 
 
-def ledger(store: MemoryStore) -> Ledger:
-    return Ledger(store, "adk", 0.0)
-
-
-def order(store: MemoryStore, name: str) -> list[str]:
+def order(store: Store, name: str) -> list[str]:
     """The events that took effect in a scope, in their order, worked out by hand from all its entries."""
     try:
         entries: list[Entry] = [_decode(record.body) for record in RecordLog(store, name)]
@@ -67,7 +51,7 @@ def order(store: MemoryStore, name: str) -> list[str]:
     return [entry.delta["last"] for entry, took in zip(entries, effects, strict=True) if took and entry.delta]
 
 
-def check_agreement(store: MemoryStore, keys: list[Key], acknowledged: set[str], gone: bool = False) -> list[str]:
+def check_agreement(store: Store, keys: list[Key], acknowledged: set[str], gone: bool = False) -> list[str]:
     """Look at everything anew, and return the events in their order."""
     fresh = ledger(store)
     app, user = order(store, "adk/a/app"), order(store, "adk/a/users/u")
@@ -80,29 +64,12 @@ def check_agreement(store: MemoryStore, keys: list[Key], acknowledged: set[str],
         if read is None:
             continue
         there |= events(read)
-        expected = {event: True for event in app} | ({"last": app[-1]} if app else {})
+        expected = dict.fromkeys(app, True) | ({"last": app[-1]} if app else {})
         assert read.shared == {"app": expected, "user": expected}
     assert there <= set(app)
     assert gone or there == set(app)
     assert fresh.values("app", "a") == fresh.values("user", "a", "u")
     return app
-
-
-ONE, TWO = Key("a", "u", "one"), Key("a", "u", "two")
-
-
-def story(store: MemoryStore, acknowledged: set[str]) -> None:
-    """Two sessions, one after the other and then by turns."""
-    sessions = ledger(store)
-    places = {}
-    for key in (ONE, TWO):
-        places[key] = sessions.create(key, *made(key, f"make-{key.id}"))
-        acknowledged.add(f"make-{key.id}")
-    for number in range(3):
-        for key in (ONE, TWO):
-            event = f"{key.id}-{number}"
-            places[key] = sessions.append(key, places[key], *body(event))
-            acknowledged.add(event)
 
 
 def calls(tell: Callable[[MemoryStore, set[str]], None]) -> int:
@@ -132,6 +99,89 @@ def test_whoever_dies_at_any_call_leaves_scopes_that_agree_with_the_events(late)
                 assert read is not None
                 sessions.append(key, read.place, *body(f"again-{key.id}"))
         assert check_agreement(store, [ONE, TWO], acknowledged) == [*before, "again-one", "again-two"]
+
+
+def half_written(name: str) -> Callable[[], object]:
+    """Have a writer die in front of the record of its event; return what lets the record arrive."""
+    sessions = ledger(MemoryStore(name))
+    place = sessions.create(ONE, *made(ONE, "made"))
+    sessions.create(TWO, b'{"app":"a","user":"u","id":"two","time":1,"state":{}}', {})
+    writer = Deadly(name)
+    ledger(writer).append(ONE, place, *body("first"))
+    read = sessions.read(ONE)
+    assert read is not None
+    # The record is the last call of an append, which needs as many as the one before it.
+    writer = Deadly(name, writer.calls)
+    with pytest.raises(Death):
+        ledger(writer).append(ONE, read.place, *body("late"))
+    assert writer.lost is not None
+    return writer.lost
+
+
+def whole(name: str) -> Callable[[], object]:
+    """Have sessions whose last event is whole; return what deletes the one that it is in."""
+    half_written(name)()
+    return lambda: ledger(MemoryStore(name)).delete(ONE)
+
+
+@pytest.mark.parametrize("prepare", [half_written, whole], ids=["a-late-record", "a-deletion"])
+@pytest.mark.parametrize("key", [ONE, TWO], ids=["in-it", "beside-it"])
+def test_a_reader_sees_whole_events_whatever_happens_between_two_of_its_calls(prepare, key):
+    when = 1
+    while True:
+        name = secrets.token_hex(8)
+        store = Disturbed(name, when, prepare(name))
+        read = ledger(store).read(key)
+        if read is not None:
+            assert read.shared["app"] == read.shared["user"]
+            assert read.shared["app"]["last"] in (["first", "late"] if prepare is half_written else ["late"])
+            assert ("late" in read.shared["app"]) >= ("late" in events(read))
+            assert key is not ONE or events(read) == read.shared["app"].keys() - {"last"}
+        if store.calls < when:
+            break
+        when += 1
+    assert when > 10
+
+
+@pytest.mark.parametrize("scope", ["app", "user"])
+def test_a_scope_read_alone_loses_nothing_to_a_deletion_between_two_calls(scope):
+    when = 1
+    while True:
+        name = secrets.token_hex(8)
+        store = Disturbed(name, when, whole(name))
+        assert ledger(store).values(scope, "a", "u")["last"] == "late"
+        if store.calls < when:
+            break
+        when += 1
+    assert when > 3
+
+
+def test_a_late_record_is_refused_once_somebody_has_decided_without_it():
+    name = secrets.token_hex(8)
+    arrive = half_written(name)
+    sessions = ledger(MemoryStore(name))
+    two = sessions.read(TWO)
+    assert two is not None
+    sessions.append(TWO, two.place, *body("other"))
+    with pytest.raises(Conflict):
+        arrive()
+    assert check_agreement(MemoryStore(name), [ONE, TWO], {"made", "first", "other"}) == ["made", "first", "other"]
+    # The session itself goes on where its writer thought that it ends: what took the place is stepped over.
+    read = sessions.read(ONE)
+    assert read is not None
+    sessions.append(ONE, read.place, *body("next"))
+
+
+def test_a_writer_whose_place_was_taken_by_an_empty_record_goes_on_behind_it():
+    name = secrets.token_hex(8)
+    half_written(name)
+    sessions = ledger(MemoryStore(name))
+    one, two = sessions.read(ONE), sessions.read(TWO)
+    assert one is not None
+    assert two is not None
+    sessions.append(TWO, two.place, *body("other"))
+    sessions.append(ONE, one.place, *body("mine"))
+    assert check_agreement(MemoryStore(name), [ONE, TWO], {"other", "mine"})[-2:] == ["other", "mine"]
 
 
 def write(actor: Actor, key: Key, name: str, acknowledged: set[str], count: int = 2) -> Callable[[], None]:
@@ -222,3 +272,70 @@ def test_writers_and_readers_in_any_order_see_one_order_of_whole_events(deletes)
         except BaseException as error:
             error.add_note(f"seed {seed}")
             raise
+
+
+KILLED = """
+import os, signal, sys
+from statestore_local import LocalStore
+from tests.adapters.adk.stage import story
+
+class Killed(LocalStore):
+    left = int(sys.argv[2])
+
+    def append(self, log, data, *, at):
+        self.left -= 1
+        if self.left == 0 and sys.argv[3] == "in-front-of":
+            os.kill(os.getpid(), signal.SIGKILL)
+        tail = super().append(log, data, at=at)
+        if self.left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return tail
+
+class Loud(set):
+    def add(self, event):
+        print(event, flush=True)
+
+story(Killed(sys.argv[1], sync="never"), Loud())
+"""
+KILLS = range(1, 100) if os.environ.get("STATESTORE_ADK_KILLS") == "all" else (2, 5, 9, 10)
+
+
+@pytest.mark.parametrize("when", ["in-front-of", "behind"])
+def test_a_process_killed_at_an_append_leaves_files_that_agree(when, tmp_path):
+    for at in KILLS:
+        root = tmp_path / f"{at}"
+        command = [sys.executable, "-c", KILLED, str(root), str(at), when]
+        ran = subprocess.run(command, cwd=Path(__file__).parents[3], capture_output=True, text=True)
+        if ran.returncode == 0:
+            break
+        assert ran.returncode == -signal.SIGKILL, ran.stderr
+        store = LocalStore(root, sync="never")
+        check_agreement(store, [ONE, TWO], set(ran.stdout.split()))
+        sessions = ledger(store)
+        read = sessions.read(ONE)
+        if read is not None:
+            sessions.append(ONE, read.place, *body("next"))
+            check_agreement(store, [ONE, TWO], {*ran.stdout.split(), "next"})
+
+
+LOGS = ["adk/a/app", "adk/a/users/u", "adk/a/sessions/u/two"]
+
+
+@pytest.mark.parametrize("written", range(3), ids=LOGS)
+def test_a_crash_in_the_middle_of_each_write_of_an_event_leaves_nothing_of_it(written, tmp_path):
+    store = LocalStore(tmp_path, sync="never")
+    acknowledged: set[str] = set()
+    story(store, acknowledged)
+    # The last event was two-1. Take back what had not been written, and half of what was being written.
+    for number, name in enumerate(LOGS[written:]):
+        last = RecordLog(store, name).last(1)[0]
+        file = Path(store.location(name))
+        file.write_bytes(file.read_bytes()[: last.offset + (len(last.raw) // 2 if number == 0 else 0)])
+    acknowledged.remove("two-1")
+    check_agreement(store, [ONE, TWO], acknowledged)
+    for key in (ONE, TWO):
+        read = ledger(store).read(key)
+        assert read is not None
+        ledger(store).append(key, read.place, *body(f"next-{key.id}"))
+        acknowledged.add(f"next-{key.id}")
+    assert check_agreement(store, [ONE, TWO], acknowledged)[-3:] == ["one-1", "next-one", "next-two"]
