@@ -162,7 +162,7 @@ def decode_record(record: Record, log: str | None = None, n: int | None = None) 
         if not kind.startswith(_PREFIX):
             return None
         why = "a later version has made this change"
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         why = str(error)
     raise refusal(record, why, log, n)
 

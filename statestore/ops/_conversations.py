@@ -26,7 +26,7 @@ from statestore.errors import InvalidName
 from statestore.ops._digest import Digest, dump, load, step_marker
 from statestore.ops._events import Call, Event, Part, Request, Requested, Response
 from statestore.ops._logs import LogSource
-from statestore.ops._markers import read_time
+from statestore.ops._markers import read_json, read_object, read_time
 from statestore.ops._pending import Open
 from statestore.ops._source import Key
 from statestore.records import Draft, Record, draft
@@ -117,34 +117,34 @@ class _ConversationFold:
             updated=time,
         )
         if isinstance(change, Metadata):
-            return replace(state, state=_own(state.state, change.metadata))
+            return replace(state, state=_own(state.state, change.metadata, record))
         if isinstance(change, Saved):
-            user = json.loads(bytes(change.profile.get("user_id", b'""')))
+            user = read_json(bytes(change.profile.get("user_id", b'""')), record)
             journal = [entry for entry in state.more or () if entry[0] < change.keep]
             state = replace(
                 state,
                 user_id=user if isinstance(user, str) else "",
                 created=change.created or state.created,
                 count=change.keep,
-                state=_own({}, change.metadata),
+                state=_own({}, change.metadata, record),
                 pending=_replay(journal),
                 more=journal,
             )
         if isinstance(change, Messages | Saved):
-            return _say(state, [json.loads(bytes(each)) for each in change.messages], time)
+            return _say(state, [read_object(bytes(each), record) for each in change.messages], time)
         return state
 
 
-def _own(state: Mapping[str, Any], metadata: Mapping[str, bytes]) -> dict[str, Any]:
+def _own(state: Mapping[str, Any], metadata: Mapping[str, bytes], record: Record) -> dict[str, Any]:
     """Return what of the metadata may be a marker of old."""
-    return {**state, **{key: json.loads(bytes(metadata[key])) for key in _KEYS if key in metadata}}
+    return {**state, **{key: read_json(bytes(metadata[key]), record) for key in _KEYS if key in metadata}}
 
 
-def _say(state: Digest, messages: list[Any], time: str) -> Digest:
+def _say(state: Digest, messages: list[dict[str, Any]], time: str) -> Digest:
     """Return the state behind more messages."""
     opened, journal = Open(state.pending), list(state.more or ())
     for place, message in enumerate(messages, state.count):
-        short = _short(message if isinstance(message, dict) else {}, time)
+        short = _short(message, time)
         if short.keys() & {"tool_calls", "tool_result", "meta"}:
             journal.append([place, short])
             opened.add(_event(short))

@@ -141,8 +141,12 @@ class LogSource(ABC):
     def _find(self, id_: str) -> list[Key]:
         self._check_open()
         keys = {log: key for log in self._logs(id_) if (key := self._key(log)) is not None and key.id == id_}
-        found = [self._read_log(key, log) for log, key in keys.items()]
-        return sorted(seen.key for seen in found if seen is not None)
+        return sorted(filter(None, (self._identify(key, log) for log, key in keys.items())))
+
+    def _identify(self, key: Key, log: str) -> Key | None:
+        """Return the key of a session with all that its log says; None where there is none."""
+        seen = self._read_log(key, log)
+        return seen.key if seen is not None else None
 
     def _logs(self, id_: str) -> Iterator[str]:
         """Yield the names of the logs among which are all with an id."""

@@ -11,12 +11,13 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
+from statestore.conversations import _json
 from statestore.errors import Corrupt
 from statestore.ops._source import Marker
 from statestore.records import Draft, Record, draft
 from statestore.records.times import spell_time
 
-__all__ = ["KINDS", "decode", "encode", "read_object", "read_time", "that_count"]
+__all__ = ["KINDS", "decode", "encode", "read_json", "read_object", "read_time", "that_count"]
 
 _PREFIX: Final = "ops."
 KINDS: Final[dict[str, Literal["abort", "interrupt", "clear"]]] = {
@@ -32,7 +33,7 @@ _KIND_OF: Final = {marker: kind for kind, marker in KINDS.items()}
 def encode(marker: Marker) -> Draft:
     """Return the record that a marker becomes; its id is the marker's nonce."""
     time = spell_time((marker.time or datetime.now(UTC)).astimezone(UTC).isoformat())
-    body = json.dumps({"reason": marker.reason} if marker.reason else {}).encode()
+    body = json.dumps({"reason": marker.reason} if marker.reason else {}).encode()  # a reason may be any text
     return draft(_KIND_OF[marker.kind], body, id=marker.nonce or None, time=time, type="application/json")
 
 
@@ -45,7 +46,7 @@ def decode(record: Record) -> Marker | None:
     if not record.kind.startswith(_PREFIX):
         return None
     kind = KINDS.get(record.kind)
-    reason = read_object(record).get("reason", "")
+    reason = read_object(record.body, record).get("reason", "")
     if kind is None or not isinstance(reason, str):
         raise Corrupt(
             "this marker cannot be understood: a later version may have made it",
@@ -67,32 +68,35 @@ def that_count(markers: Iterable[Marker]) -> tuple[Marker, ...]:
     return tuple(kept)
 
 
-def read_object(record: Record) -> dict[str, Any]:
-    """Return the JSON object that a record's body is; an empty one for ``null``.
+def read_json(data: bytes, record: Record) -> Any:
+    """Return the value that a part of a record spells: finite, not too deep, and of texts that everybody can read.
 
     Raises:
-        Corrupt: the body is something else.
+        Corrupt: it spells none.
     """
     try:
-        value = json.loads(record.body, parse_constant=_refuse)
-    except (ValueError, RecursionError) as error:
-        raise _no_object(record) from error
+        return _json.parse(data)
+    except (TypeError, ValueError) as error:
+        raise Corrupt(
+            f"this record cannot be understood: {error}", record=record.n, offset=record.offset, kind=record.kind
+        ) from error
+
+
+def read_object(data: bytes, record: Record) -> dict[str, Any]:
+    """Return the JSON object that a part of a record is; an empty one for ``null``.
+
+    Raises:
+        Corrupt: it is something else.
+    """
+    value = read_json(data, record)
     if value is not None and not isinstance(value, dict):
-        raise _no_object(record)
+        raise Corrupt(
+            "this record cannot be understood: an object is missing",
+            record=record.n,
+            offset=record.offset,
+            kind=record.kind,
+        )
     return value or {}
-
-
-def _refuse(word: str) -> None:
-    raise ValueError(f"JSON has no {word}")
-
-
-def _no_object(record: Record) -> Corrupt:
-    return Corrupt(
-        "this record cannot be understood: its body is no JSON object",
-        record=record.n,
-        offset=record.offset,
-        kind=record.kind,
-    )
 
 
 def read_time(text: object) -> datetime | None:

@@ -9,14 +9,28 @@ from typing import Any, Final
 
 from statestore import names
 from statestore.companions import RESERVED
-from statestore.errors import InvalidName
+from statestore.conversations import _json
+from statestore.errors import Corrupt, InvalidName, NotFound
 from statestore.ops._digest import Digest, dump, load, step_marker
 from statestore.ops._events import Call, Event, Part, Request, Requested, Response
 from statestore.ops._logs import LogSource
 from statestore.ops._markers import read_object, read_time
 from statestore.ops._pending import Open
 from statestore.ops._source import Key
-from statestore.records import CALL, CONFIG, ERROR, MESSAGE, RESULT, START, STEP, SYSTEM, Draft, Record, draft
+from statestore.records import (
+    CALL,
+    CONFIG,
+    ERROR,
+    MESSAGE,
+    RESULT,
+    START,
+    STEP,
+    SYSTEM,
+    Draft,
+    Record,
+    RecordLog,
+    draft,
+)
 from statestore.sessions import valid_id
 from statestore.store import Store
 
@@ -45,8 +59,8 @@ def request_input(
         author: who asks.
 
     Raises:
-        ValueError: `interrupt_id` is empty, or something is no JSON.
-        TypeError: something is no JSON.
+        ValueError: `interrupt_id` is empty, or something holds NaN, an infinity or a lone surrogate, or is too deep.
+        TypeError: something holds what JSON has not.
     """
     if not interrupt_id:
         raise ValueError("a request has an id: the answer names it")
@@ -58,7 +72,7 @@ def request_input(
         "payload": payload,
     }
     body = {name: value for name, value in given.items() if value is not None}
-    return draft(REQUESTED, json.dumps(body, allow_nan=False).encode(), type=_JSON)
+    return draft(REQUESTED, _json.encode(_json.plain(body)), type=_JSON)
 
 
 class SessionsSource(LogSource):
@@ -96,6 +110,16 @@ class SessionsSource(LogSource):
             return log if self._key(names.check(log)) == key else None
         except InvalidName:
             return None
+
+    def _identify(self, key: Key, log: str) -> Key | None:
+        # The first record tells; where it is damaged, the name does.
+        try:
+            first = next(RecordLog(self.store, log).read(before=2), None)
+        except NotFound:
+            return None
+        except Corrupt:
+            return key
+        return key if first is not None and first.kind == START else None
 
     def _draft(self, request: Request, response: Any) -> tuple[Draft, dict[str, Any]]:
         kind, type_ = ANSWERED, _JSON
@@ -160,8 +184,8 @@ def _author(record: Record) -> str:
 def _called(record: Record) -> tuple[str, str]:
     """Return which tool a call's body calls, and with what message, as far as it says."""
     try:
-        value = json.loads(record.body)
-    except (ValueError, RecursionError):
+        value = _json.parse(record.body)
+    except (TypeError, ValueError):
         value = None
     value = value if isinstance(value, dict) else {}
     name, args = value.get("name"), value.get("arguments")
@@ -175,7 +199,7 @@ def _requested(record: Record, event: Event) -> Event:
     Raises:
         Corrupt: the body is no JSON object.
     """
-    body = read_object(record)
+    body = read_object(record.body, record)
     id_, message, author = (
         value if isinstance(value := body.get(name), str) else "" for name in ("interrupt_id", "message", "author")
     )

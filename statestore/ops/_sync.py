@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Coroutine
 from typing import Any, Self, TypeVar
@@ -28,6 +29,7 @@ class SyncOperator:
 
     def __init__(self, source: Source) -> None:
         self._operator = Operator(source)
+        self._pid = os.getpid()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="operator", daemon=True)
         self._thread.start()
@@ -72,8 +74,11 @@ class SyncOperator:
         """Close the source and end the thread; closing twice is nothing."""
         if self._loop.is_closed():
             return
+        if os.getpid() != self._pid:
+            return  # the thread is the parent's
         try:
             self._run(self._operator.aclose())
+            self._run(self._loop.shutdown_default_executor())
         finally:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
@@ -86,9 +91,9 @@ class SyncOperator:
         self.close()
 
     def _run(self, call: Coroutine[Any, Any, T]) -> T:
-        if self._loop.is_closed():
+        if self._loop.is_closed() or os.getpid() != self._pid:
             call.close()
-            raise Closed("this operator was closed: make another one")
+            raise Closed("this operator was closed, or made in another process: make another one")
         future = asyncio.run_coroutine_threadsafe(call, self._loop)
         try:
             return future.result()

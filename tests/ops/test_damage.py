@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import warnings
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,7 +12,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from statestore import NEW, RecordLog, Store
+from statestore import NEW, RecordLog, Store, names
 from statestore.conversations import Conversations
 from statestore.errors import AlreadyAborted, Closed, Conflict, Corrupt, InvalidName, StateStoreError, Unavailable
 from statestore.ops import ConversationsSource, SessionsSource, State, Summary, SyncOperator, request_input
@@ -140,11 +143,69 @@ def test_a_marker_that_could_not_be_written_is_told(store: Failing, operator: Sy
     assert operator.get(A).state is State.IDLE
 
 
-def test_a_request_that_is_no_json_is_damage_and_not_nothing(store: Failing, operator: SyncOperator) -> None:
-    RecordLog(store, A).append("input.requested", b"{nope")
-    assert by_id(operator)[A].state is None
-    with pytest.raises(Corrupt, match="no JSON object"):
-        operator.get(A)
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{nope",
+        b"[]",
+        b'{"interrupt_id": "a", "payload": 1e400}',
+        b'{"interrupt_id": "a", "payload": NaN}',
+        b'{"interrupt_id": "a", "payload": "\\ud800"}',
+        b'{"interrupt_id": "a", "payload": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        b'{"interrupt_id": "\xff"}',
+    ],
+    ids=lambda body: str(body[:45]),
+)
+def test_a_request_that_nobody_can_read_is_damage_and_not_nothing(
+    store: Failing, operator: SyncOperator, body: bytes
+) -> None:
+    RecordLog(store, A).append("input.requested", body)
+    RecordLog(store, "talks/a").append("conversation.messages", b'{"messages": [%b]}' % body, expect=1)
+    with SyncOperator(ConversationsSource(store, "talks")) as others:
+        for each, id_ in ((operator, A), (others, "a")):
+            row = by_id(each)[id_]
+            assert row.state is None
+            assert "cannot be understood" in row.error
+            with pytest.raises(Corrupt):
+                each.get(id_)
+    assert by_id(operator)[B].state is State.IDLE
+
+
+def test_no_time_is_absent_and_never_the_year_1(store: Failing, operator: SyncOperator) -> None:
+    data = b'{"n":1,"kind":"start","id":"0","time":"0001-01-01T00:00:00Z","len":0}\n\n'
+    store.append("00000009", data, at=NEW)
+    RecordLog(store, "00000009").append_many([request_input("a")])
+    data = b'{"n":3,"kind":"input.requested","id":"0","time":"0001-01-01T00:00:00Z","len":20}\n{"interrupt_id":"b"}\n'
+    store.append("00000009", data, at=store.tail("00000009"))
+    seen = operator.get("00000009")
+    assert seen.last_event_time is None
+    assert [each.raised_at is None for each in seen.pending] == [False, True]
+    assert "0001" not in seen.model_dump_json()
+    assert list(by_id(operator))[-1] == "00000009"
+
+
+def test_texts_that_no_file_takes_hide_nobody(store: Failing, operator: SyncOperator) -> None:
+    Sessions(store, names.quote("\ud800")).start(id="00000009").close()
+    operator.mark_interrupted("00000009", "\ud800")
+    rows = by_id(operator)
+    assert rows.keys() == {A, B, C, "00000009"}
+    assert rows["00000009"].user_id == "\ud800"
+    assert json.dumps([row.model_dump(mode="json") for row in rows.values()])
+
+
+def test_a_child_does_not_wait_for_the_thread_of_its_parent(operator: SyncOperator) -> None:
+    assert operator.list()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forking with threads
+        child = os.fork()
+    if child == 0:
+        try:
+            operator.list()
+        except Closed:
+            operator.close()
+            os._exit(7)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 
 
 @pytest.mark.parametrize("place", ["memory", "local"])
