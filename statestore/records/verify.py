@@ -10,7 +10,7 @@ from statestore.errors import Corrupt
 from statestore.records.scan import CHUNK, Fetch, Scan
 from statestore.store import Store
 
-__all__ = ["Verdict", "verify"]
+__all__ = ["Verdict", "examine", "verify"]
 
 _MARK = re.compile(rb'\n\{"n":[0-9]+,')
 _MARK_SIZE = 32  # bytes that a mark has at most
@@ -51,7 +51,11 @@ def verify(store: Store, log: str) -> Verdict:
         NotFound: there is no such log.
         InvalidName: `log` cannot be a log's name.
     """
-    fetch = store.snapshot(log).read
+    return examine(log, store.snapshot(log).read)
+
+
+def examine(log: str, fetch: Fetch) -> Verdict:
+    """Return what a log holds whose bytes are fetched so; see `verify`."""
     records = Scan(fetch, bodies=False, log=log)
     misnumbered = None
     try:

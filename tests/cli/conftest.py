@@ -83,12 +83,12 @@ def spawn() -> Run:
     return start
 
 
-def on_a_terminal(*args: object, width: int = 80, status: int = 0, **env: str) -> bytes:
+def on_a_terminal(*args: object, width: int = 80, typed: bytes = b"", status: int = 0, **env: str) -> bytes:
     """Run a command whose standard input, output and error are a terminal, and return what that was sent."""
-    return python_on_a_terminal("-m", "statestore", *args, width=width, status=status, **env)
+    return python_on_a_terminal("-m", "statestore", *args, width=width, typed=typed, status=status, **env)
 
 
-def python_on_a_terminal(*args: object, width: int = 80, status: int = 0, **env: str) -> bytes:
+def python_on_a_terminal(*args: object, width: int = 80, typed: bytes = b"", status: int = 0, **env: str) -> bytes:
     """Run Python whose standard input, output and error are a terminal, and return what that was sent."""
     ours, theirs = os.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
@@ -97,6 +97,7 @@ def python_on_a_terminal(*args: object, width: int = 80, status: int = 0, **env:
     env = clean | {"TERM": "xterm-256color"} | env
     with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=env) as process:
         os.close(theirs)
+        os.write(ours, typed)
         shown = b""
         try:
             while piece := os.read(ours, 65536):
@@ -125,6 +126,8 @@ def lines_on_screen(shown: bytes) -> list[str]:
             lines += [""] * (row == len(lines))
         elif control == "\r":
             column = 0
+        elif control == "\t":
+            column += 8 - column % 8
         elif control == "\x1b[2K":
             lines[row] = ""
         elif control.endswith("A"):

@@ -24,6 +24,7 @@ COMMANDS = [
     "fork",
     "diff",
     "verify",
+    "repair",
     "compact",
     "gc",
     "sync",
@@ -141,7 +142,8 @@ LOOKING = {
     "plugins": [[], ["--json"]],
     "completion": [["bash"], ["zsh", "--json"], ["tcsh"]],
 }
-WRITING = {"demo", "append", "fork", "compact", "sync", "conform", "doctor", "new-backend", "import", "export"}
+WRITING = {"demo", "append", "fork", "repair", "compact", "sync", "conform", "doctor", "new-backend", "import"}
+WRITING |= {"export"}
 
 
 def test_every_command_looks_or_writes() -> None:
