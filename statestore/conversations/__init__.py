@@ -7,11 +7,14 @@ concepts, ``docs/format.md`` the records.
 from __future__ import annotations
 
 from statestore.conversations._conversations import Conversations
+from statestore.conversations._messages import GivenMessage, GivenSummary
 from statestore.conversations._model import ConversationState, ListOptions, Message, Summary
 
 __all__ = [
     "ConversationState",
     "Conversations",
+    "GivenMessage",
+    "GivenSummary",
     "ListOptions",
     "Message",
     "Summary",

@@ -78,7 +78,7 @@ class Details(Place):
             known.change(lambda _: change)
 
     def append_list(self, id: str, name: str, items: Iterable[bytes]) -> None:  # noqa: A002
-        """Add items to the end of a list, all of them or none; make the conversation and the list where there is none.
+        """Add items to the end of a list, all of them or none; make conversation and list where there is none.
 
         Args:
             id: the conversation.

@@ -12,7 +12,7 @@ from statestore.records.record import Record
 from statestore.records.scan import Scan
 from statestore.store import NEW, Snapshot, Store, Tail
 
-__all__ = ["Following", "follow"]
+__all__ = ["Following", "Pace", "follow"]
 
 _FIRST_PAUSE: Final = 0.2  # both in seconds, between two looks at a log at which nothing happens
 _LONGEST_PAUSE: Final = 5.0
@@ -96,26 +96,56 @@ class Following:
         self.tail, self.number = Tail(records.end, snapshot.tail.run) if records.end else NEW, records.number
 
 
+class Pace:
+    """How long to rest between two looks at a log: longer and longer while nothing happens there.
+
+    Args:
+        timeout: rest no more after so many seconds in which no record came; None never ends.
+    """
+
+    def __init__(self, timeout: float | None = None) -> None:
+        self._timeout = timeout
+        self._pause = _FIRST_PAUSE
+        self._since = monotonic()
+        self._told = False
+
+    def given(self) -> None:
+        """Take note that a record came."""
+        self._since = monotonic()
+
+    def rest(self, *, moved: bool) -> float:
+        """Return for how many seconds to rest after a look, at which the log had `moved` or not; 0 ends it."""
+        pause = _FIRST_PAUSE if moved else self._pause
+        self._pause = min(2 * pause, _LONGEST_PAUSE)
+        self._told = self._told and not moved
+        left = pause if self._timeout is None else self._since + self._timeout - monotonic()
+        return max(min(pause, left), 0.0)
+
+    @property
+    def ask(self) -> bool:
+        """Whether to have the store wait: not where it was wrong the last time to say that something had happened."""
+        return not self._told
+
+    def rested(self, *, told: bool) -> None:
+        """Take note of whether a rest ended since the store was told of a change."""
+        self._told = told
+
+
 def follow(
     place: Following, *, timeout: float | None = None, stop: Callable[[], bool] | None = None
 ) -> Iterator[Record]:
     """Yield the records of a live log as they come; see `RecordLog.follow`."""
-    pause, told, since = _FIRST_PAUSE, False, monotonic()
+    pace = Pace(timeout)
     while not (stop and stop()):
         seen = place.seen
         for record in place.news():
             yield record
             if stop and stop():
                 return
-            since = monotonic()
-        if place.seen != seen:
-            pause = _FIRST_PAUSE
-        rest = pause if timeout is None else min(pause, since + timeout - monotonic())
-        if rest <= 0:
+            pace.given()
+        if not (rest := pace.rest(moved=place.seen != seen)):
             return
-        # Where a store was wrong to say that something has happened, it is not asked again before the pause is over.
-        told = _rest(place, rest, stop, ask=not told or place.seen != seen)
-        pause = min(2 * pause, _LONGEST_PAUSE)
+        pace.rested(told=_rest(place, rest, stop, ask=pace.ask))
 
 
 def _rest(place: Following, seconds: float, stop: Callable[[], bool] | None, *, ask: bool) -> bool:

@@ -99,7 +99,7 @@ class Sessions:
             return Session(id, log, stack.pop_all())
 
     def load(self, id: str, *, before: int | None = None) -> Transcript:  # noqa: A002
-        """Return a session's records as they are now. Nothing is held and nothing is changed; a torn end is left out.
+        """Return a session's records as they are now. Nothing is held and nothing changed; a torn end is left out.
 
         Args:
             id: the session's id.

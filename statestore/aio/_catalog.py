@@ -1,0 +1,72 @@
+"""Catalogs, awaited."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any, Generic, Self, TypeVar
+
+from statestore import catalog
+from statestore.aio._each import each
+from statestore.aio._stores import Store
+from statestore.catalog import Fold, Row
+from statestore.errors import Closed
+
+__all__ = ["Catalog"]
+
+S = TypeVar("S")
+
+
+class Catalog(Generic[S]):
+    """Answers about many logs, awaited; each call is that of the same name of :class:`statestore.catalog.Catalog`.
+
+    Args:
+        store: whose logs.
+        fold: what to make of each.
+        options: the others that :class:`statestore.catalog.Catalog` takes.
+
+    Attributes:
+        store: whose logs.
+        sync: the catalog itself.
+    """
+
+    def __init__(self, store: Store, fold: Fold[S], **options: Any) -> None:
+        self.store = store
+        self.sync = catalog.Catalog(store.sync, fold, **options)
+        self._pool = store.pool
+
+    def __repr__(self) -> str:
+        return f"aio.{self.sync!r}"
+
+    @property
+    def path(self) -> str | None:
+        """The file; None where everything is kept in memory."""
+        return self.sync.path
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Let go of the file; every later call but this one raises ``Closed``."""
+        with suppress(Closed):
+            await self._pool.finish(self.sync.close)
+
+    def refresh(self, prefix: str = "", *, select: Callable[[str], bool] | None = None) -> AsyncGenerator[Row[S]]:
+        """Yield a row for each log whose name begins with `prefix`, in the order of the names."""
+        return each(self._pool, partial(self.sync.refresh, prefix, select=select))
+
+    async def get(self, log: str) -> S:
+        """Return the fold of one log, as it is now."""
+        return await self._pool.run(self.sync.get, log)
+
+    def rebuild(self, prefix: str = "", *, select: Callable[[str], bool] | None = None) -> AsyncGenerator[Row[S]]:
+        """Yield a row for each log as `refresh` does, from its first record on: nothing that was kept is believed."""
+        return each(self._pool, partial(self.sync.rebuild, prefix, select=select))
+
+    async def clear(self) -> None:
+        """Forget what is kept of this store's logs and this fold."""
+        await self._pool.run(self.sync.clear)

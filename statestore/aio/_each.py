@@ -1,0 +1,64 @@
+"""Asynchronous iteration over what is iterated in threads, some items at a time."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import suppress
+from time import monotonic
+from typing import Any, Final, TypeVar
+
+from statestore.aio._pool import Pool
+from statestore.errors import Closed
+from statestore.records import Record
+
+__all__ = ["each"]
+
+_ITEMS: Final = 256  # what is taken at once: so many items,
+_BYTES: Final = 1 << 20  # or so many bytes of records and pieces,
+_SECONDS: Final = 0.02  # or what comes in so many seconds
+
+T = TypeVar("T")
+
+
+async def each(pool: Pool, start: Callable[[], Iterator[T]]) -> AsyncGenerator[T]:
+    """Yield what an iterator yields that is started, used and closed by threads of a pool.
+
+    An error comes behind all items that were yielded before it. A thread is taken for some items at a time, so long
+    iterations and short calls take turns.
+    """
+    items = await pool.run(start)
+    try:
+        while True:
+            some, end = await pool.run(_take, items)
+            for item in some:
+                yield item
+            if end is not None:
+                if isinstance(end, StopIteration):
+                    return
+                raise end
+    finally:
+        if close := getattr(items, "close", None):
+            with suppress(Closed):
+                await pool.finish(close)
+
+
+def _take(items: Iterator[T]) -> tuple[list[T], Exception | None]:
+    """Return the next items, and what came behind them where that was no item."""
+    some: list[T] = []
+    size, until = 0, monotonic() + _SECONDS
+    while len(some) < _ITEMS and size < _BYTES:
+        try:
+            item = next(items)
+        except Exception as end:
+            return some, end
+        some.append(item)
+        size += _size(item)
+        if monotonic() >= until:
+            break
+    return some, None
+
+
+def _size(item: Any) -> int:
+    if isinstance(item, bytes):
+        return len(item)
+    return len(item.body) if isinstance(item, Record) else 0
