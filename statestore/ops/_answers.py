@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final
 
+from statestore.conversations import _json
 from statestore.errors import InvalidAnswer, NotSupported
 from statestore.ops._events import Request
 
@@ -13,10 +13,15 @@ __all__ = ["check_answer"]
 _LONGEST: Final = 200  # characters of what is said of an answer, which may be large
 
 
-def check_answer(request: Request, response: Any) -> None:
+def check_answer(request: Request, response: Any, *, schema: bool) -> None:
     """Refuse an answer that does not fit.
 
     Nothing is fetched: a schema that refers to another document cannot be checked, and is refused.
+
+    Args:
+        request: what is answered.
+        response: the answer.
+        schema: whether the request's schema is looked at.
 
     Raises:
         InvalidAnswer: it is no JSON, or the schema does not take it; ``error.facts["path"]`` says where. Or the schema
@@ -25,11 +30,11 @@ def check_answer(request: Request, response: Any) -> None:
     """
     facts = {"interrupt": request.interrupt_id}
     try:
-        json.dumps(response, allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
+        _json.encode(_json.plain(response))
+    except (TypeError, ValueError) as error:
         raise InvalidAnswer(f"an answer is JSON: {error}", **facts) from error
-    schema = request.response_schema
-    if schema is None or schema is True or schema == {}:
+    wanted = request.response_schema
+    if not schema or wanted is None or wanted is True or wanted == {}:
         return
     try:
         from jsonschema import Draft202012Validator, ValidationError
@@ -42,10 +47,10 @@ def check_answer(request: Request, response: Any) -> None:
         ) from error
     found: ValidationError | None
     try:
-        kind = validator_for(schema, default=Draft202012Validator)
-        kind.check_schema(schema)
+        kind = validator_for(wanted, default=Draft202012Validator)
+        kind.check_schema(wanted)
         # An empty registry: whoever wrote the schema must not make us ask the network.
-        found = best_match(kind(schema, registry=Registry()).iter_errors(response))
+        found = best_match(kind(wanted, registry=Registry()).iter_errors(response))
     except Exception as error:  # a schema from a store may fail in any way
         raise InvalidAnswer("the request's schema cannot be used: answer without the check", **facts) from error
     if found is not None:

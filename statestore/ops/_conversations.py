@@ -23,7 +23,7 @@ from statestore.conversations._changes import (
     kind_of,
 )
 from statestore.errors import InvalidName
-from statestore.ops._digest import Digest, dump, load, step_marker
+from statestore.ops._digest import Digest, DigestFold
 from statestore.ops._events import Call, Event, Part, Request, Requested, Response
 from statestore.ops._logs import LogSource
 from statestore.ops._markers import read_json, read_object, read_time
@@ -87,7 +87,7 @@ class ConversationsSource(LogSource):
         return draft(kind_of(Messages), body, type=MEDIA_TYPE), message
 
 
-class _ConversationFold:
+class _ConversationFold(DigestFold):
     """Folds a conversation's records, and a companion's.
 
     A save may go back to an earlier message, so ``more`` has those that raise or close anything, each with its place.
@@ -96,15 +96,8 @@ class _ConversationFold:
     name = "ops.conversations"
     version = 1
 
-    initial = Digest
-    dump = staticmethod(dump)
-    load = staticmethod(load)
-
-    def step(self, state: Digest, record: Record) -> Digest:
-        """Return what the records come to with one more; see `Fold`."""
-        marked = step_marker(state, record)
-        if marked is not None:
-            return marked
+    def go_on(self, state: Digest, record: Record) -> Digest:
+        """Return the state behind a record that is no marker; see `DigestFold`."""
         time = record.header.time
         change = decode_record(record)
         if isinstance(change, Snapshot):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
@@ -13,7 +14,7 @@ from statestore.ops._markers import decode, read_time, that_count
 from statestore.ops._source import Key, Marker, Seen
 from statestore.records import Record
 
-__all__ = ["Digest", "dump", "load", "step_marker"]
+__all__ = ["Digest", "DigestFold"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,37 +63,48 @@ class Digest:
         )
 
 
-def step_marker(state: Digest, record: Record) -> Digest | None:
-    """Return the state behind a marker; None where the record is none.
+class DigestFold(ABC):
+    """Folds the records of a session, and those of a companion; see :class:`statestore.catalog.Fold`."""
 
-    Raises:
-        Corrupt: the marker cannot be understood.
-    """
-    marker = decode(record)
-    if marker is None:
-        return None
-    return replace(state, records=state.records + 1, markers=that_count((*state.markers, marker)))
+    name: str
+    version: int
 
+    def initial(self) -> Digest:
+        """Return what no records come to."""
+        return Digest()
 
-def dump(state: Digest) -> bytes:
-    """Return a state as bytes."""
-    plain = {each.name: getattr(state, each.name) for each in fields(state)}
-    plain["pending"] = [_plain(request) for request in state.pending]
-    plain["markers"] = [_plain(marker) for marker in state.markers]
-    return json.dumps(plain, separators=(",", ":")).encode()
+    def step(self, state: Digest, record: Record) -> Digest:
+        """Return the state behind a record.
 
+        Raises:
+            Corrupt: it cannot be understood.
+        """
+        marker = decode(record)
+        if marker is not None:
+            return replace(state, records=state.records + 1, markers=that_count((*state.markers, marker)))
+        return self.go_on(state, record)
 
-def load(data: bytes) -> Digest:
-    """Return the state that `dump` has written."""
-    plain = json.loads(data)
-    requests = tuple(request(each) for each in plain.pop("pending"))
-    markers = tuple(Marker(**each | {"time": read_time(each["time"])}) for each in plain.pop("markers"))
-    return Digest(**plain, pending=requests, markers=markers)
+    @abstractmethod
+    def go_on(self, state: Digest, record: Record) -> Digest:
+        """Return the state behind a record that is no marker.
 
+        Raises:
+            Corrupt: it cannot be understood.
+        """
 
-def request(plain: dict[str, Any]) -> Request:
-    """Return the request that `plain` was made of."""
-    return Request(**plain | {"raised_at": read_time(plain["raised_at"])})
+    def dump(self, state: Digest) -> bytes:
+        """Return a state as bytes."""
+        plain = {each.name: getattr(state, each.name) for each in fields(state)}
+        plain["pending"] = [_plain(request) for request in state.pending]
+        plain["markers"] = [_plain(marker) for marker in state.markers]
+        return json.dumps(plain, separators=(",", ":")).encode()
+
+    def load(self, data: bytes) -> Digest:
+        """Return the state that `dump` has written."""
+        plain = json.loads(data)
+        requests = (Request(**each | {"raised_at": read_time(each["raised_at"])}) for each in plain.pop("pending"))
+        markers = (Marker(**each | {"time": read_time(each["time"])}) for each in plain.pop("markers"))
+        return Digest(**plain, pending=tuple(requests), markers=tuple(markers))
 
 
 def _plain(thing: Request | Marker) -> dict[str, Any]:

@@ -167,8 +167,7 @@ class Operator:
                     interrupt=interrupt_id,
                     open=opened or None,
                 )
-            if check:
-                check_answer(request, response)
+            check_answer(request, response, schema=check)
             try:
                 return await self.source.answer(seen, request, response)
             except Conflict:

@@ -11,7 +11,7 @@ from statestore import names
 from statestore.companions import RESERVED
 from statestore.conversations import _json
 from statestore.errors import Corrupt, InvalidName, NotFound
-from statestore.ops._digest import Digest, dump, load, step_marker
+from statestore.ops._digest import Digest, DigestFold
 from statestore.ops._events import Call, Event, Part, Request, Requested, Response
 from statestore.ops._logs import LogSource
 from statestore.ops._markers import read_object, read_time
@@ -132,21 +132,14 @@ class SessionsSource(LogSource):
         return record, {"kind": kind, "for": request.interrupt_id, "type": type_, "body": body}
 
 
-class _SessionFold:
+class _SessionFold(DigestFold):
     """Folds a session's records, and a companion's."""
 
     name = "ops.sessions"
     version = 1
 
-    initial = Digest
-    dump = staticmethod(dump)
-    load = staticmethod(load)
-
-    def step(self, state: Digest, record: Record) -> Digest:
-        """Return what the records come to with one more; see `Fold`."""
-        marked = step_marker(state, record)
-        if marked is not None:
-            return marked
+    def go_on(self, state: Digest, record: Record) -> Digest:
+        """Return the state behind a record that is no marker; see `DigestFold`."""
         header = record.header
         if state.records == 0:
             return Digest(records=1, is_session=header.kind == START, created=header.time, updated=header.time)

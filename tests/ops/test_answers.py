@@ -61,6 +61,9 @@ def test_b71_a_schema_that_cannot_be_used_is_refused_unless_nobody_asks(place: P
         place.raise_input(A, name, schema=schema)
         with pytest.raises(InvalidAnswer, match="cannot be used"):
             place.operator.resume(A, name, {})
+    for response in ("\ud800", object(), {1: 2}, [float("inf")]):
+        with pytest.raises(InvalidAnswer, match="an answer is JSON"):
+            place.operator.resume(A, "a", response, check=False)
     assert place.operator.resume(A, "a", {}, check=False).content
 
 
