@@ -1,4 +1,4 @@
-"""An event and what it sets of shared state are one outcome: whoever dies, at whatever call, and whoever else writes."""
+"""An event and what it sets of shared state are one outcome: whoever dies, at any call, and whoever else writes."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import asyncio
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -357,40 +357,45 @@ def test_c15_a_users_state_is_read_without_a_session(service):
     asyncio.run(case())
 
 
-WRITER = """
-import asyncio, sys
-from statestore.adapters.adk import StateStoreSessionService
-from statestore_local import LocalStore
-from tests.adapters.adk.services import said
-
-async def main(root, name):
-    service = StateStoreSessionService(LocalStore(root, sync="never"), catalog=root + "/../" + name)
-    session = await service.create_session(app_name="app", user_id=name, session_id=name)
-    print("ready", flush=True)
-    sys.stdin.readline()
+async def write(root: Path, name: str, begin: Callable[[], object]) -> None:
+    """Make a session, and append 25 events to it that set state of the application."""
+    service = StateStoreSessionService(LocalStore(root, sync="never"), catalog=root.with_name(name))
+    session = await create(service, name, user=name)
+    begin()
     for number in range(25):
         delta = {f"app:{name}{number}": True, "app:last": name, "user:n": number}
         await service.append_event(session, said(str(number), delta=delta))
 
-asyncio.run(main(*sys.argv[1:]))
+
+WRITER = """
+import asyncio, pathlib, sys
+from tests.adapters.adk.test_service import write
+
+def begin():
+    print("ready", flush=True)
+    sys.stdin.readline()
+
+asyncio.run(write(pathlib.Path(sys.argv[1]), "x", begin))
 """
 
 
 def test_c16_two_processes_that_set_state_of_one_application_lose_nothing(tmp_path):
     root = tmp_path / "store"
     command = [sys.executable, "-c", WRITER, str(root)]
-    here = Path(__file__).parents[3]
-    writers = [
-        subprocess.Popen([*command, name], cwd=here, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for name in "xy"
-    ]
-    for writer in writers:
-        assert writer.stdout is not None
-        assert writer.stdout.readline() == b"ready\n"
-    for writer in writers:
-        assert writer.stdin is not None
-        writer.stdin.write(b"\n")
-        writer.stdin.flush()
-    assert [writer.communicate() and writer.returncode for writer in writers] == [0, 0]
+    other = subprocess.Popen(command, cwd=Path(__file__).parents[3], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert other.stdin is not None
+    assert other.stdout is not None
+
+    def begin() -> None:
+        assert other.stdout is not None
+        assert other.stdin is not None
+        assert other.stdout.readline() == b"ready\n"
+        other.stdin.write(b"\n")
+        other.stdin.flush()
+
+    asyncio.run(write(root, "y", begin))
+    other.communicate()
+    assert other.returncode == 0
 
     async def case():
         service = StateStoreSessionService(LocalStore(root), catalog=tmp_path / "catalog")
