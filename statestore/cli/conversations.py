@@ -48,7 +48,7 @@ def conversations(store: str, prefix: str, *, create: bool = False) -> Iterator[
 @app.command()
 def ls(
     store: StoreOnly,
-    user: Annotated[str, typer.Option("--user", help="Only this user's.", show_default=False)] = "",
+    user: Annotated[str | None, typer.Option("--user", help="Only this user's.", show_default=False)] = None,
     sort: Annotated[str, choice("--sort", "By what to sort.", _SORTED, default="id")] = "id",
     reverse: Annotated[bool, typer.Option("--reverse", help="Last first; times are newest first without.")] = False,
     limit: Annotated[int | None, whole("--limit", "At most so many; 100 by default.", least=1)] = None,
@@ -65,8 +65,10 @@ def ls(
     """
     from statestore.conversations import ListOptions
 
+    if user == "":
+        raise typer.BadParameter("--user is the name of one user: leave it out for all")
     by = {"sort_by": "" if sort == "id" else f"{sort}_at", "sort_order": "asc" if reverse == (sort != "id") else "desc"}
-    options = ListOptions.model_validate({"user_id": user, "limit": limit or 0, "offset": offset or 0, **by})
+    options = ListOptions.model_validate({"user_id": user or "", "limit": limit or 0, "offset": offset or 0, **by})
     with conversations(store, prefix) as talks:
         for id_ in talks.list(options):
             if json:

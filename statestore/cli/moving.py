@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
@@ -15,7 +16,6 @@ from statestore.cli.screen import Screen, complain, describe, emit, plural
 from statestore.cli.targets import Json, LogArgument, StoreArgument, StoreOnly, complete_log, is_file
 
 if TYPE_CHECKING:
-    from statestore.conversations import Conversations
     from statestore.conversations.promptkit import Moved
 
 __all__ = ["export", "import_"]
@@ -115,17 +115,14 @@ def export(
         with conversations(store, prefix or _CONVERSATIONS) as talks:
             directory.mkdir(parents=True, exist_ok=True)
             _move(
-                _all(talks), "export", lambda one: promptkit.give_out(talks, one, directory), lambda one: one, json=json
+                talks.list(limit=sys.maxsize),
+                "export",
+                lambda one: promptkit.give_out(talks, one, directory),
+                lambda one: one,
+                json=json,
             )
     else:
         raise typer.BadParameter(f"FORMAT is jsonl or promptkit, not '{form}'")
-
-
-def _all(talks: Conversations) -> list[str]:
-    ids: list[str] = []
-    while page := talks.list(offset=len(ids), limit=10_000):
-        ids += page
-    return ids
 
 
 def _move(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from statestore import RecordLog, Store, draft, open_store
 from statestore.catalog import Catalog
@@ -86,6 +90,44 @@ def test_processes_that_are_killed_while_they_write_the_file_leave_nothing_wrong
         add(store, f"log-{number:03}", b"more")
         with Catalog(store, Chain(), path=place(tmp_path)) as catalog:
             assert shown(catalog) == scanned(store)
+
+
+@pytest.fixture(scope="module")
+def workers() -> Iterator[list[subprocess.Popen[str]]]:
+    """Two processes that do what they are told."""
+    command = [sys.executable, "-m", "tests.catalog.worker"]
+    started = [
+        subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2)
+    ]
+    yield started
+    for each in started:
+        each.communicate(timeout=30)
+        assert each.returncode == 0
+
+
+LOGS = st.sampled_from(["a", "a-b", "a/b", "b"])
+DONE = st.one_of(
+    st.tuples(st.just("append"), LOGS, st.sampled_from(["x", "yy", "z" * 3000])),
+    st.tuples(st.just("append"), LOGS, st.just("two"), st.just("at once")),
+    st.tuples(st.just("delete"), LOGS),
+    st.tuples(st.just("refresh"), st.sampled_from(["", "a"])),
+)
+
+
+@settings(max_examples=25)
+@given(steps=st.lists(st.tuples(st.integers(0, 1), DONE), max_size=30))
+def test_whatever_two_processes_do_in_turn_each_refresh_says_what_a_scan_does(
+    workers: list[subprocess.Popen[str]], steps: list[tuple[int, tuple[str, ...]]]
+) -> None:
+    with tempfile.TemporaryDirectory() as root:
+        for number, step in [*steps, (0, ("refresh", "")), (1, ("refresh", ""))]:
+            asked, told = workers[number].stdin, workers[number].stdout
+            assert asked
+            assert told
+            asked.write(json.dumps([root, *step]) + "\n")
+            asked.flush()
+            answer = json.loads(told.readline())
+            assert answer is None or answer[0] == answer[1]
 
 
 def in_a_child(store: Store, catalog: Catalog[tuple[int, str]]) -> Iterator[bool]:

@@ -69,6 +69,7 @@ def test_ids_are_listed_filtered_sorted_and_paged(run: Run, root: Path) -> None:
     assert ids("--prefix", "elsewhere") == []
     assert run("conversations", "ls", root, "--user", "bob", "--json").lines == [{"id": "c"}]
     assert run("conversations", "ls", root, "--limit", "0").status == 2
+    assert run("conversations", "ls", root, "--user", "").status == 2
 
 
 def test_a_conversation_is_shown_and_nothing_in_it_drives_the_terminal(run: Run, root: Path) -> None:
@@ -184,8 +185,8 @@ def test_conversations_go_out_and_come_in_and_none_is_dropped_silently(run: Run,
     assert ran.status == 1
     assert ran.err.count("error: ") == 6
     assert (
-        ran.out
-        == "new  0 messages, left out: notes\n1 of 7 conversations, read again and the same: 0 messages, 0 summaries, 0 list items\n"
+        ran.out == "new  0 messages, left out: notes\n"
+        "1 of 7 conversations, read again and the same: 0 messages, 0 summaries, 0 list items\n"
     )
     assert run("import", "other", out, again).status == 2
 

@@ -94,6 +94,19 @@ def test_of_a_writer_that_is_killed_again_and_again_no_change_is_lost_or_doubled
     assert verdict.misnumbered is None
 
 
+def test_what_a_process_has_written_another_one_sees_at_once(tmp_path: Path) -> None:
+    with victim(tmp_path / "state", "a", "add") as process:
+        talks = Conversations(open_store(tmp_path / "state", sync="never"))
+        assert process.stdout
+        for number in range(30):
+            assert process.stdout.readline() == b"%d\n" % number
+            word = f"a {number}"
+            if number % 3 == 0:
+                assert word in [message.content for message in talks.log_load("c")]
+            else:
+                assert word in talks.load_metadata("c") or word.encode() in talks.load_list("c", "l")
+
+
 @pytest.mark.parametrize("turn", range(0, KILLS, IN_TURN))
 def test_what_a_writer_has_told_survives_that_another_one_is_killed_beside_it(tmp_path: Path, turn: int) -> None:
     luck = random.Random(turn)

@@ -47,6 +47,10 @@ class Counting(Wrapper):
         self.read_bytes += len(data)
         return data
 
+    def copy(self, source: str, target: str, *, stop: int | None = None) -> Tail:
+        self.calls["copy"] += 1
+        return super().copy(source, target, stop=stop)
+
     def tail(self, log: str) -> Tail:
         self.calls["tail"] += 1
         return super().tail(log)
@@ -198,6 +202,24 @@ def test_an_append_costs_no_more_late_than_early(long: Callable[[], Counting]) -
         written.append(store.tail("conversations/c").size - before)
     assert max(written) < 1500
     assert sum(written) < 1.3 * min(written) * len(written)
+
+
+def test_a_fork_is_one_copy_and_one_record_or_one_record_alone(long: Callable[[], Counting]) -> None:
+    store = long()
+    talks = Conversations(store)
+    count = talks.message_count("c")
+    for name in ("new", "there"):
+        talks.delete(name)
+    talks.append_messages("there", [])
+    _, calls, size = store.measure(lambda: talks.fork("c", "new"))
+    assert calls == {"tail": 3, "copy": 1, "append": 1}
+    assert size == 0
+    talks.load("c")
+    _, calls, size = store.measure(lambda: talks.fork("c", "there"))
+    assert calls["append"] == 1
+    assert talks.message_count("new") == talks.message_count("there") == count
+    for name in ("new", "there"):
+        talks.delete(name)
 
 
 def test_the_cache_is_bounded_and_forgets_the_oldest(tmp_path: Path) -> None:

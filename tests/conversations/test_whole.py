@@ -355,6 +355,24 @@ def test_A82_any_id_comes_back_or_is_refused_and_no_two_are_one(talks: Conversat
         talks.load(1)  # type: ignore[arg-type]
 
 
+def test_A83_two_scopes_know_nothing_of_each_other(place: Place) -> None:
+    scopes = [place.open(prefix=prefix) for prefix in ("teams/a", "teams/a/b", "teams/ab", "teams/%41")]
+    for number, scope in enumerate(scopes):
+        with pytest.raises(NotFound):
+            scope.load("c")
+        scope.save(ConversationState(id="c", user_id="u", metadata={"n": number}))
+        scope.append_list("c", "l", [b"%d" % number])
+        scope.fork("c", "d")
+    scopes[0].delete("c")
+    assert scopes[0].list() == ["d"]
+    assert scopes[0].load_list("c", "l") == []
+    for number, scope in enumerate(scopes[1:], 1):
+        assert scope.list(user_id="u") == ["c", "d"]
+        assert scope.load_metadata("c") == {"n": number}
+        assert scope.load_list("d", "l") == [b"%d" % number]
+        assert scope.log_len("c") == 0
+
+
 def test_A83_logs_that_are_no_conversations_are_not_listed(talks: Conversations) -> None:
     talks.append_messages("c", [])
     for name in ("conversations/a/b", "conversations/A", "conversations/%FF", "conversation", "other/c"):
@@ -378,6 +396,18 @@ def test_A89_what_nobody_has_written_for_long_is_swept(place: Place) -> None:
     assert talks.list() == ["forked", "revived", "young"]
     with pytest.raises(NotFound):
         talks.fork("old", "again")
+
+
+def test_A89_what_is_written_while_others_are_swept_stays(talks: Conversations) -> None:
+    for conversation in "abc":
+        records(talks, conversation).append(
+            "conversation.messages", b'{"messages":[]}', expect=1, time="2026-01-01T00:00:00Z"
+        )
+    swept = talks.sweep(1, dry_run=False)
+    assert next(swept)[0] == "a"
+    talks.append_messages("b", [user("just now")])
+    assert [conversation for conversation, _ in swept] == ["c"]
+    assert talks.list() == ["b"]
 
 
 def test_A91_reading_keeps_nothing_alive(talks: Conversations) -> None:
