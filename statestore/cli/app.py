@@ -182,7 +182,9 @@ def _add_commands() -> None:
         plugins,
         reading,
         repair,
+        sessions,
         show,
+        stats,
         sync,
         tail,
         upkeep,
@@ -202,6 +204,7 @@ def _add_commands() -> None:
         diff.diff,
         verify.verify,
         repair.repair,
+        stats.stats,
         upkeep.compact,
         upkeep.gc,
         sync.sync,
@@ -215,6 +218,7 @@ def _add_commands() -> None:
     app.command()(moving.export)
     app.command()(completion.completion)
     app.add_typer(conversations.app, name="conversations")
+    app.add_typer(sessions.app, name="sessions")
 
 
 _add_commands()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from threading import Event
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from statestore.records.scan import Fetch
     from statestore.store import Store
 
-__all__ = ["JOBS", "each_log"]
+__all__ = ["JOBS", "count_logs", "each_log"]
 
 T = TypeVar("T")
 
@@ -60,3 +61,8 @@ def each_log(
     finally:
         ended.set()
         pool.shutdown(cancel_futures=True)
+
+
+def count_logs(store: Store, prefix: str = "") -> int | None:
+    """Return how many logs a bar has to show; None where there is no terminal for one, since a listing is not free."""
+    return sum(1 for _ in store.list(prefix)) if sys.stderr.isatty() else None

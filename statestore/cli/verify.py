@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from statestore.cli.parallel import JOBS, each_log
+from statestore.cli.parallel import JOBS, count_logs, each_log
 from statestore.cli.progress import progress
 from statestore.cli.screen import Screen, describe, emit, plural
 from statestore.cli.targets import Json, LogArgument, StoreArgument, find, is_file, open_for
@@ -59,7 +59,7 @@ def verify(
         open_for(target.store if target else store) as opened,
         closing(_verdicts(opened, target, jobs or JOBS)) as verdicts,
     ):
-        for name, found in progress(verdicts, "verify"):
+        for name, found in progress(verdicts, "verify", None if target or opened.maintenance else count_logs(opened)):
             state = state_of(found)
             report.add(state, name, found)
             if json:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import time as clock
+from datetime import date, timedelta
 from typing import Final
 
-__all__ = ["COMMON", "now", "spell_time", "time_is_valid"]
+__all__ = ["COMMON", "now", "spell_time", "time_is_valid", "utc_day"]
 
 # Reading takes what Go's parser takes: one digit for the hour, a comma before the fraction, any number of digits
 # behind it, offsets up to +24:60. Writing takes years and offsets that Go can hold but RFC 3339 cannot spell, to
@@ -81,6 +82,20 @@ def spell_time(text: str) -> str:
         + (f".{fraction}" if fraction else "")
         + (f"{sign}{hours:02d}:{minutes:02d}" if offset else "Z")
     )
+
+
+def utc_day(text: str) -> str:
+    """Return the day in UTC, as ``2026-09-28``, of a time that is valid."""
+    match = None if text.endswith("Z") else _READ.fullmatch(text)
+    if match is None:
+        return text[:10]
+    hour, minute, hours, minutes = (int(match[name]) for name in ("hour", "minute", "hours", "minutes"))
+    ahead = hours * 60 + minutes
+    days = (hour * 60 + minute + (ahead if match["sign"] == "-" else -ahead)) // (24 * 60)
+    try:
+        return (date.fromisoformat(text[:10]) + timedelta(days)).isoformat()
+    except (ValueError, OverflowError):  # the year 0, or the day behind the year 9999
+        return text[:10]
 
 
 def _is_real(match: re.Match[str] | None) -> bool:

@@ -42,6 +42,8 @@ def compare(name: str, text: str) -> None:
         ("repair-dry-run", ["repair", "damaged", "corrupt", "--keep", "damage.bin", "--dry-run"]),
         ("repair-to", ["repair", "damaged", "torn", "--to", "new", "--yes"]),
         ("repair-whole", ["repair", "damaged", "whole", "--yes"]),
+        ("stats", ["stats", "vectors"]),
+        ("stats-damaged", ["stats", "damaged"]),
         ("start", []),
         ("help", ["--help"]),
     ],
