@@ -25,7 +25,10 @@ class _Bar:
         from rich.console import Console
         from rich.progress import Progress
 
-        self._bar = Progress(console=Console(file=sys.stderr), transient=True)
+        # What is printed keeps clear of the bar by itself: rich need not stand in for the streams.
+        self._bar = Progress(
+            console=Console(file=sys.stderr), transient=True, redirect_stdout=False, redirect_stderr=False
+        )
         self._task = self._bar.add_task(what, total=total)
         self._lock = RLock()
         self._visible = False

@@ -22,7 +22,8 @@ __all__ = ["Part", "Screen", "binary", "columns", "complain", "describe", "emit"
 Part = str | tuple[str, str]
 """A piece of a line: its text, or its text and its style as rich names it."""
 
-_NARROW = 24  # columns: where fewer are left, a line is not indented
+_NARROW = 24  # columns: where fewer are left, a line goes on at the left
+_HANG = 2  # columns by which it is indented there
 
 
 class Screen:
@@ -57,11 +58,14 @@ class Screen:
         head, body, width = Text.assemble(*start), Text.assemble(*text), self._console.width
         if width - head.cell_len < _NARROW:
             head, body = Text(), Text.assemble(*start, *text) if head.plain.strip() else body
-        for line in body.wrap(self._console, width - head.cell_len) or [Text()]:
+        # What goes on is always indented, so that no text can begin a line by its length.
+        indent = head.cell_len or _HANG
+        room = width - head.cell_len
+        for line in body.wrap(self._console, room if body.cell_len <= room else width - indent) or [Text()]:
             line.rstrip()
             with aside():
                 self._console.print(head + line, no_wrap=True, overflow="ignore", crop=False)
-            head = Text(" " * head.cell_len)
+            head = Text(" " * indent)
 
 
 def _cells(parts: Sequence[Part]) -> list[tuple[str, str]]:
