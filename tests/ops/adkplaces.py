@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import shutil
+import tempfile
 import threading
 import uuid
 from collections.abc import Callable
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy
 from google.adk.events import Event
-from google.adk.events.event_actions import EventActions
 from google.adk.events.request_input import RequestInput
 from google.adk.sessions import BaseSessionService, DatabaseSessionService, InMemorySessionService, Session
 from google.adk.workflow.utils._workflow_hitl_utils import create_request_input_event
@@ -25,6 +28,19 @@ from tests.ops.places import Place
 def hurry(connection: Any, _: object) -> None:
     """Have a database sync nothing: what these cases try is no loss of power."""
     connection.execute("PRAGMA synchronous=OFF")
+
+
+@cache
+def empty_database() -> Path:
+    """Return a database with its tables, to copy: making them takes the most of a case's time."""
+    path = Path(tempfile.mkdtemp()) / "sessions.db"
+
+    async def make() -> None:
+        async with DatabaseSessionService(f"sqlite+aiosqlite:///{path}") as service:
+            await service.prepare_tables()
+
+    asyncio.run(make())
+    return path
 
 
 class OneAtATime(InMemorySessionService):
@@ -60,7 +76,7 @@ class AdkPlace(Place):
     def __init__(self, serve: Callable[[], BaseSessionService]) -> None:
         self.serve = serve
         super().__init__()
-        self.service = serve()
+        self.service: BaseSessionService = self.operator._operator.source.service
 
     @classmethod
     def memory(cls, directory: Path) -> AdkPlace:
@@ -69,6 +85,8 @@ class AdkPlace(Place):
 
     @classmethod
     def sqlite(cls, directory: Path) -> AdkPlace:
+        shutil.copyfile(empty_database(), directory / "sessions.db")
+
         def serve() -> DatabaseSessionService:
             service = DatabaseSessionService(f"sqlite+aiosqlite:///{directory}/sessions.db")
             sqlalchemy.event.listen(service.db_engine.sync_engine, "connect", hurry)
@@ -87,12 +105,6 @@ class AdkPlace(Place):
 
     def source(self, app: str = "") -> AdkSource:
         return AdkSource(self.serve(), app or self.app, own=True)
-
-    def close(self) -> None:
-        close = getattr(self.service, "close", None)
-        if close is not None:
-            self.do(close())
-        super().close()
 
     def create(
         self,

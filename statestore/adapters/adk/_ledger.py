@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import lru_cache
 from threading import Lock
 from typing import Any, Final, NamedTuple
 from weakref import WeakValueDictionary
@@ -23,6 +24,7 @@ from statestore.store import NEW, Store, Tail
 __all__ = ["Key", "Ledger", "Read"]
 
 _VIEWS: Final = 20  # how often a reader looks again for a moment in which nothing was written
+_SCOPES: Final = 1000  # scopes that are remembered
 _START: Final = Place(NEW, 1)
 
 
@@ -69,7 +71,7 @@ class Ledger:
     def __init__(self, store: Store, prefix: str, patience: float) -> None:
         self.store = store
         self.prefix = names.check(prefix)
-        self._patience = patience
+        self._shared = lru_cache(_SCOPES)(lambda name: SharedLog(store, name, patience))
         # Writers of one process wait here, rather than take each other's places.
         self._locks: WeakValueDictionary[str, Lock] = WeakValueDictionary()
         self._locking = Lock()
@@ -95,7 +97,7 @@ class Ledger:
     def shared(self, scope: str, app: str, user: str) -> SharedLog:
         """Return the log of what all sessions of an application share, or those of one user."""
         tail = "app" if scope == "app" else f"users/{names.quote(user)}"
-        return SharedLog(self.store, f"{self.prefix}/{names.quote(app)}/{tail}", self._patience)
+        return self._shared(names.check(f"{self.prefix}/{names.quote(app)}/{tail}"))
 
     def create(self, key: Key, body: bytes, deltas: Mapping[str, dict[str, Any]]) -> Place:
         """Make a session, and what it sets of shared state; return where its log ends.

@@ -25,7 +25,7 @@ import msgspec
 
 from statestore.errors import Conflict, Corrupt, NotFound
 from statestore.records import Record, RecordLog, Scan
-from statestore.store import Store, Tail
+from statestore.store import Snapshot, Store, Tail
 
 __all__ = ["Entry", "Moved", "Place", "RACES", "SharedLog", "State", "VOID"]
 
@@ -94,12 +94,16 @@ class State(msgspec.Struct, frozen=True):
         end: where its records end; behind them may be what a crash has left.
         values: the state in front of the last entry.
         last: the last entry; its place decides whether it counts.
+        offset: where that entry's record begins.
+        line: its header line, to know the log by.
     """
 
     tail: Tail
     end: Place
     values: dict[str, Any]
     last: Entry
+    offset: int
+    line: bytes
 
     def after(self, took_effect: bool) -> dict[str, Any]:
         """Return the state behind the last entry, given what was decided."""
@@ -123,24 +127,45 @@ class SharedLog:
         self.store = store
         self.name = name
         self._patience = patience
+        self._known: State | None = None  # replaced as a whole, so that threads need no lock
 
     def read(self) -> State | None:
         """Return what the log has come to; None where there is none.
+
+        What was read before is not read again.
 
         Raises:
             Corrupt: a record is damaged.
         """
         try:
-            last = RecordLog(self.store, self.name).last(1)
             snapshot = self.store.snapshot(self.name)
-        except NotFound:
-            return None
-        if not last:
-            return None
-        offset, number = self._decode(last[0]).back
-        scan = Scan(snapshot.read, start=offset, number=number, log=self.name)
-        values: dict[str, Any] = {}
-        entry: Entry | None = None
+            known = self._known if self._is_beginning(snapshot) else None
+            if known is None or known.tail != snapshot.tail:
+                known = self._follow(snapshot, known)
+        except BaseException as error:
+            self._known = None
+            if isinstance(error, NotFound):
+                return None
+            raise
+        self._known = known
+        return known
+
+    def _is_beginning(self, snapshot: Snapshot) -> bool:
+        """Say whether what is known is the beginning of this log."""
+        known, tail = self._known, snapshot.tail
+        if known is None or tail.run != known.tail.run or tail.size < known.end.tail.size:
+            return False
+        if self.store.capabilities.atomic_append or tail == known.tail:
+            return True
+        # A record that was read before it was acknowledged may have been taken back, and others be there.
+        return snapshot.read(known.offset, known.offset + len(known.line)) == known.line
+
+    def _follow(self, snapshot: Snapshot, known: State | None) -> State | None:
+        """Return the state that a snapshot's records lead to, behind one that is known."""
+        start = known.end if known else self._last_base()
+        values, entry = (known.values, known.last) if known else ({}, None)
+        scan = Scan(snapshot.read, start=start.tail.size, number=start.number, log=self.name)
+        record: Record | None = None
         for record in scan:
             following = self._decode(record)
             if following.base is not None:
@@ -148,9 +173,16 @@ class SharedLog:
             elif entry is not None and following.before:
                 values = values | entry.delta
             entry = following
-        if entry is None:
-            raise Corrupt("an entry points to where none is", log=self.name, record=number, offset=offset)
-        return State(snapshot.tail, Place(Tail(scan.end, snapshot.tail.run), scan.number), values, entry)
+        if record is None or entry is None:
+            return known and msgspec.structs.replace(known, tail=snapshot.tail)
+        end = Place(Tail(scan.end, snapshot.tail.run), scan.number)
+        return State(snapshot.tail, end, values, entry, record.offset, record.line)
+
+    def _last_base(self) -> Place:
+        """Return where the last entry is that has all of the state in front of it."""
+        last = RecordLog(self.store, self.name).last(1)
+        offset, number = self._decode(last[0]).back if last else (0, 1)
+        return Place(Tail(offset, ""), number)
 
     def _decode(self, record: Record) -> Entry:
         try:
@@ -249,7 +281,7 @@ class SharedLog:
             try:
                 if state is not None:
                     number = state.end.number
-                    entry = self._follow(entry, state, self._settle(state))
+                    entry = self._behind(entry, state, self._settle(state))
                     log.resume(state.end.tail, number)
                 else:
                     entry = msgspec.structs.replace(entry, base={}, back=(0, 1), before=False)
@@ -263,7 +295,7 @@ class SharedLog:
             return
         raise self._overtaken()
 
-    def _follow(self, entry: Entry, state: State, took_effect: bool) -> Entry:
+    def _behind(self, entry: Entry, state: State, took_effect: bool) -> Entry:
         """Return an entry as it is to stand behind a state."""
         offset, number = state.end.tail.size, state.end.number
         values = state.after(took_effect)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import random
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -35,17 +36,19 @@ class Deadly(MemoryStore):
         self.at = at
         self.late = late
         self.calls = 0
+        self.made: Counter[str] = Counter()
         self.inside = False
         self.lost: Callable[[], Any] | None = None  # the call that did not take effect, which may yet arrive
 
     def turn(self) -> None:
         """Wait for the turn of this actor."""
 
-    def call(self, work: Callable[[], Any]) -> Any:
+    def call(self, what: str, work: Callable[[], Any]) -> Any:
         if self.inside:  # the store calls itself
             return work()
         self.turn()
         self.calls += 1
+        self.made[what] += 1
         if self.at and self.calls >= self.at and not (self.late and self.calls == self.at):
             self.lost = self.lost or work
             raise Death
@@ -59,19 +62,19 @@ class Deadly(MemoryStore):
         return result
 
     def append(self, log: str, data: bytes, *, at: Tail) -> Tail:
-        return self.call(lambda: MemoryStore.append(self, log, data, at=at))
+        return self.call("append", lambda: MemoryStore.append(self, log, data, at=at))
 
     def read(self, log: str, start: int = 0, stop: int | None = None) -> bytes:
-        return self.call(lambda: MemoryStore.read(self, log, start, stop))
+        return self.call("read", lambda: MemoryStore.read(self, log, start, stop))
 
     def tail(self, log: str) -> Tail:
-        return self.call(lambda: MemoryStore.tail(self, log))
+        return self.call("tail", lambda: MemoryStore.tail(self, log))
 
     def list(self, prefix: str = "", *, after: str = "", tails: bool = False) -> Iterator[LogInfo]:
-        return iter(self.call(lambda: list(MemoryStore.list(self, prefix, after=after, tails=tails))))
+        return iter(self.call("list", lambda: list(MemoryStore.list(self, prefix, after=after, tails=tails))))
 
     def delete(self, log: str, *, at: Tail | None = None) -> None:
-        self.call(lambda: MemoryStore.delete(self, log, at=at))
+        self.call("delete", lambda: MemoryStore.delete(self, log, at=at))
 
 
 class Disturbed(Deadly):

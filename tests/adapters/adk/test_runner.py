@@ -15,9 +15,6 @@ from statestore.errors import InvalidAnswer
 from statestore.ops import Operator, State
 from tests.adapters.adk.agent import APP, SESSION, USER, runner, say, service_on
 
-# What google-adk says of its own features when they are used.
-pytestmark = pytest.mark.filterwarnings(r"ignore:\[EXPERIMENTAL\]:UserWarning")
-
 
 def test_c17_a_request_survives_the_process_is_listed_answered_and_resumes(tmp_path):
     root = tmp_path / "store"
