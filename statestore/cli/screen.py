@@ -57,7 +57,7 @@ class Screen:
 
         head, body, width = Text.assemble(*start), Text.assemble(*text), self._console.width
         if width - head.cell_len < _NARROW:
-            head, body = Text(), Text.assemble(*start, *text) if head.plain.strip() else body
+            head, body = (Text(), Text.assemble(*start, *text)) if head.plain.strip() else (Text(" " * _HANG), body)
         # What goes on is always indented, so that no text can begin a line by its length.
         indent = head.cell_len or _HANG
         room = width - head.cell_len
