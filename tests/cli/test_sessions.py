@@ -329,6 +329,7 @@ def test_conversations_are_sessions_too(run: Run, root: Path) -> None:
     url = f"conversations+{root.as_uri()}"
     rows = json.loads(run("sessions", "ls", url, "--json").out)
     assert [(row["id"], row["app_name"], row["state"]) for row in rows] == [("a trip", "conversations", "paused")]
+    assert run("sessions", "show", url, "a trip").out.endswith(f"--interrupt=c1 --response=JSON {url} 'a trip'\n")
     with LocalStore(root, sync="never") as store, Conversations(store) as talks:
         talks.append_messages("-x", [{"role": "assistant", "tool_calls": [{"id": "-y", "name": "f"}]}])
     hint = run("sessions", "show", url, "--", "-x").out.rstrip("\n").split("\n")[-1].partition("statestore ")[2]

@@ -6,6 +6,8 @@ import builtins
 import json
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,8 @@ import pytest
 
 from statestore import RecordLog
 from statestore.errors import AlreadyAborted, Held, InvalidAnswer, NotFound, NotSupported
-from statestore.ops import SessionsSource, SyncOperator, request_input
+from statestore.ops import Request, SessionsSource, SyncOperator, request_input
+from statestore.ops._answers import check_answer
 from statestore.sessions import Sessions
 from statestore_memory import MemoryStore
 
@@ -65,6 +68,32 @@ def test_b71_a_schema_that_cannot_be_used_is_refused_unless_nobody_asks(place: P
         with pytest.raises(InvalidAnswer, match="an answer is JSON"):
             place.operator.resume(A, "a", response, check=False)
     assert place.operator.resume(A, "a", {}, check=False).content
+
+
+def test_a_schema_from_a_store_makes_nobody_ask_the_network() -> None:
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            request = Request(interrupt_id="a", response_schema={"$ref": f"http://127.0.0.1:{server.server_port}/s"})
+            with pytest.raises(InvalidAnswer, match="cannot be used"):
+                check_answer(request, {}, schema=True)
+        finally:
+            server.shutdown()
+            thread.join()
+    assert asked == []
 
 
 def test_b71_an_aborted_session_and_an_unknown_request_take_no_answer(place: Place) -> None:
@@ -157,7 +186,8 @@ def test_a_request_that_cannot_be_written_is_refused(wrong: tuple[str, Any]) -> 
 def test_what_checks_answers_is_loaded_when_one_is_checked() -> None:
     code = """
 import sys
-from statestore.ops import SessionsSource, SyncOperator, request_input
+from statestore.ops import Request, SessionsSource, SyncOperator, request_input
+from statestore.ops._answers import check_answer
 from statestore.sessions import Sessions
 from statestore_memory import MemoryStore
 

@@ -315,9 +315,9 @@ def test_b29_the_newest_come_first_then_by_id_and_markers_move_nothing(place: Pl
     for hour, id_ in enumerate((A, B, C), 1):
         place.create(id_)
         place.text(id_, time=OPEN + timedelta(hours=hour))
-    for id_ in ("0000000b", "0000000a"):
-        place.create(id_)
-        place.text(id_, time=OPEN + timedelta(hours=2))
+    for id_, user in {"0000000b": "alice", "0000000a": "bob"}.items():
+        place.create(id_, user)
+        place.text(id_, user, time=OPEN + timedelta(hours=2))
     order = [C, B, "0000000a", "0000000b", A]
     assert ids(place.operator.list()) == order
     place.operator.mark_interrupted(A, "shutdown")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -54,3 +55,9 @@ def test_a_source_has_as_many_calls_as_the_page_says() -> None:
     there = [name for name, call in vars(Source).items() if name[0] != "_" and callable(call)]
     assert len(there) == 7
     assert "seven coroutines" in PAGE
+
+
+def test_a_time_is_spelled_in_utc_whatever_zone_it_is_of() -> None:
+    zone = timezone(timedelta(hours=2))
+    row = Summary(id="a", last_event_time=datetime(2026, 9, 28, 14, 0, 0, 500_000, zone))
+    assert row.model_dump(mode="json")["last_event_time"] == "2026-09-28T12:00:00.5Z"
