@@ -9,8 +9,10 @@ from types import SimpleNamespace
 import pytest
 
 from statestore.plugins import Backend, Plugin, Wrapping
+from statestore.records import RecordLog
 from statestore.store import Capabilities
 from statestore.wrappers.plugin import CachedOptions
+from statestore_local import LocalStore
 from statestore_memory.plugin import MemoryOptions
 
 from .conftest import Run, on_a_terminal, plain
@@ -103,3 +105,22 @@ def test_a_terminal_wraps_below_the_beginning_of_the_text_and_respects_no_color(
 def test_a_terminal_gets_the_logs_as_a_table(vectors: Path, damaged: Path, name: str, args: list[str]) -> None:
     places = {"vectors": vectors, "damaged": damaged}
     compare(name, plain(on_a_terminal("ls", places[args[0]], *args[1:])))
+
+
+AGENT_FILES = Path(__file__).parents[1] / "vectors" / "agents"
+
+
+@pytest.mark.parametrize("width", [100, 40])
+def test_the_screens_of_grep_diff_and_import(
+    vectors: Path, width: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with LocalStore(vectors) as store:
+        fork = RecordLog(store, "session-200").copy("retry", before=22)
+        fork.append("message", b"another way", id="1", time="2026-09-28T12:00:00Z")
+    shown = [
+        plain(on_a_terminal("grep", "copy.{4}a", "sessions", "session-200", width=width)),
+        plain(on_a_terminal("diff", "sessions", "session-200", "retry", "--limit", 2, width=width, status=1)),
+        plain(on_a_terminal("import", "claude-code", AGENT_FILES / "claude-code", "new", width=width)),
+    ]
+    compare(f"terminal-grep-diff-import-{width}", "\n".join(shown))
