@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-HEAVY = {"asyncio", "fsspec", "pluggy", "pydantic", "rich", "sqlite3", "typer"}
+HEAVY = {"asyncio", "fsspec", "google", "pluggy", "pydantic", "rich", "sqlite3", "typer"}
 
 
 def loaded(statement: str) -> set[str]:
@@ -36,6 +36,10 @@ def test_the_plugin_for_buckets_loads_nothing_that_only_a_bucket_needs():
     assert not loaded("import pydantic, statestore_fsspec.plugin") & {"asyncio", "fsspec", "s3fs", "botocore"}
     modules = "import sys, statestore_fsspec.plugin; assert 'statestore_fsspec._store' not in sys.modules"
     assert subprocess.run([sys.executable, "-I", "-c", modules]).returncode == 0
+
+
+def test_an_adapter_loads_its_framework_only_when_it_is_used():
+    assert "google" not in loaded("import statestore.adapters.adk, statestore.ops, statestore.cli")
 
 
 def test_a_module_that_is_loaded_is_counted():

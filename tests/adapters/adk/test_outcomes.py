@@ -26,7 +26,7 @@ from statestore_memory import MemoryStore
 from tests.adapters.adk.stage import ONE, TWO, Actor, Deadly, Death, Disturbed, body, ledger, made, play, story
 
 FULL = os.environ.get("STATESTORE_ADK") == "full"
-SEEDS = 2000 if FULL else 20
+SEEDS = 2000 if FULL else 40
 KILLS = range(1, 100) if FULL else (2, 5, 9, 10)  # which appends kill a process
 
 

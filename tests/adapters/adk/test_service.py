@@ -25,7 +25,8 @@ from google.genai import types
 
 from statestore import RecordLog
 from statestore.adapters.adk import StateStoreSessionService
-from statestore.errors import Closed, Corrupt, Held, NotSupported, Unavailable
+from statestore.errors import Closed, Corrupt, Held, NotSupported, StateStoreError, Unavailable
+from statestore.wrappers import ReadOnly
 from statestore_local import LocalStore
 from statestore_memory import MemoryStore
 from tests.adapters.adk.services import ALL, APP, OURS, USER, on_memory, said, texts
@@ -551,6 +552,22 @@ def test_a_session_that_somebody_holds_is_not_written_to(ours):
 def OTHER(service: StateStoreSessionService) -> Any:
     store = service.store
     return LocalStore(store._root) if isinstance(store, LocalStore) else MemoryStore(store.name)
+
+
+def test_reading_works_where_nothing_can_be_written(tmp_path):
+    async def case():
+        store = LocalStore(tmp_path / "store", sync="never")
+        service = StateStoreSessionService(store, catalog=tmp_path / "catalog")
+        session = await create(service, "one", state={"app:a": 1, "user:u": 2})
+        reader = StateStoreSessionService(ReadOnly(store), catalog=tmp_path / "other")
+        assert await get(reader, "one") == session
+        assert [row.state for row in await listed(reader)] == [session.state]
+        assert await reader.get_user_state(app_name=APP, user_id=USER) == {"u": 2}
+        with pytest.raises(StateStoreError):
+            await reader.append_event(session, said("a"))
+        assert texts(await get(reader, "one")) == []
+
+    asyncio.run(case())
 
 
 def test_a_store_that_cannot_tell_a_session_from_its_successor_is_refused():
