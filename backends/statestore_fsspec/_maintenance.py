@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final
 
 from statestore.errors import StateStoreError, Unavailable
@@ -22,6 +24,7 @@ __all__ = ["BucketMaintenance"]
 
 
 _OWN: Final = re.compile(rf"{re.escape(layout.SETTINGS)}$|probe/|clock/|$")  # "" is the root itself, seen as a folder
+_CHECKED: Final = 8  # logs that are checked at once
 
 
 class BucketMaintenance:
@@ -65,13 +68,26 @@ class BucketMaintenance:
                     logs.setdefault(log)
                 elif not _OWN.match(entry.key):
                     yield foreign(entry)
-        for log in logs:
+
+        def look(log: str) -> list[Problem]:
             try:
-                yield from engine.run(check(finder, log))
+                return engine.run(check(finder, log))
             except Unavailable:
                 raise
             except StateStoreError as error:
-                yield Problem(log, error.facts.get("object", ""), error.message)
+                return [Problem(log, error.facts.get("object", ""), error.message)]
+
+        pool = ThreadPoolExecutor(_CHECKED, thread_name_prefix="statestore-check")
+        try:
+            looks = deque[Future[list[Problem]]]()
+            for log in logs:
+                looks.append(pool.submit(look, log))
+                if len(looks) > 2 * _CHECKED:
+                    yield from looks.popleft().result()
+            for done in looks:
+                yield from done.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
 
     def examine(self) -> Iterator[Finding]:
         """Yield what the storage really does, tried one by one below a prefix that is emptied afterwards."""

@@ -18,7 +18,8 @@ import pytest
 
 from statestore import NEW, Store, Tail, open_store
 from statestore.errors import Corrupt, PluginError, StateStoreError, Unavailable
-from statestore_fsspec import Settings
+from statestore.store import Problem
+from statestore_fsspec import Settings, _maintenance
 from statestore_fsspec import _layout as layout
 from tests.faultproxy import Fault, FaultProxy
 from tests.s3.harness import options
@@ -557,6 +558,22 @@ def test_a_check_looks_only_at_the_logs_that_were_asked_for(spot, files):
     store = spot.quick(files)
     assert list(store.maintenance.check("b")) == []
     assert [problem.log for problem in store.maintenance.check("a")] == ["a"]
+
+
+def test_a_check_looks_at_several_logs_at_once_and_tells_of_them_in_order(spot, files, monkeypatch):
+    names = [f"log{number}" for number in range(8)]
+    store = spot.quick(files)
+    for name in names:
+        store.append(name, b"data", at=NEW)
+    together = threading.Barrier(len(names))
+
+    def check(_, log):
+        together.wait(60)  # fails where fewer are at work at the same time
+        yield from ()
+        return [Problem(log, "", "found")]
+
+    monkeypatch.setattr(_maintenance, "check", check)
+    assert [problem.log for problem in store.maintenance.check()] == names
 
 
 SETTINGS = {

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import pytest
 
 from statestore import NEW, RecordLog, Store, draft
-from statestore.records import Header, encode
+from statestore.records import Following, Header, encode
 from statestore_fsspec import Settings
 from statestore_fsspec import _layout as layout
 from tests.faultproxy import Fault, FaultProxy
@@ -79,6 +79,22 @@ def test_a_reader_never_writes_and_asks_for_the_settings_once(spot, proxy):
     assert asked(proxy) == ["get statestore", *FIND, "get data"]
     assert reader.tail("warm").size == 10
     assert asked(proxy) == FIND
+
+
+def test_a_follower_asks_for_the_tail_at_each_look_and_for_what_is_new(spot, proxy):
+    store = warm(spot, proxy)
+    log = RecordLog(store, "log")
+    log.append("note", b"one", expect=1)
+    place = Following(store, "log")
+    assert len(list(place.news())) == 1
+    proxy.clear()
+    for _ in range(3):
+        assert list(place.news()) == []
+        assert asked(proxy) == FIND
+    log.append("note", b"two")
+    proxy.clear()
+    assert len(list(place.news())) == 1
+    assert asked(proxy) == [*FIND, "get data"]
 
 
 def test_an_append_at_the_tail_that_was_seen_last_is_one_request(spot, proxy):
