@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import suppress
 from functools import partial
 from typing import Any, Generic, Self, TypeVar
 
@@ -11,7 +10,6 @@ from statestore import catalog
 from statestore.aio._each import each
 from statestore.aio._stores import Store
 from statestore.catalog import Fold, Row
-from statestore.errors import Closed
 
 __all__ = ["Catalog"]
 
@@ -34,7 +32,7 @@ class Catalog(Generic[S]):
     def __init__(self, store: Store, fold: Fold[S], **options: Any) -> None:
         self.store = store
         self.sync = catalog.Catalog(store.sync, fold, **options)
-        self._pool = store.pool
+        self._calls = store.calls
 
     def __repr__(self) -> str:
         return f"aio.{self.sync!r}"
@@ -52,21 +50,20 @@ class Catalog(Generic[S]):
 
     async def aclose(self) -> None:
         """Let go of the file; every later call but this one raises ``Closed``."""
-        with suppress(Closed):
-            await self._pool.finish(self.sync.close)
+        await self._calls.finish(self.sync.close)
 
     def refresh(self, prefix: str = "", *, select: Callable[[str], bool] | None = None) -> AsyncGenerator[Row[S]]:
         """Yield a row for each log whose name begins with `prefix`, in the order of the names."""
-        return each(self._pool, partial(self.sync.refresh, prefix, select=select))
+        return each(self._calls, partial(self.sync.refresh, prefix, select=select))
 
     async def get(self, log: str) -> S:
         """Return the fold of one log, as it is now."""
-        return await self._pool.run(self.sync.get, log)
+        return await self._calls.run(self.sync.get, log)
 
     def rebuild(self, prefix: str = "", *, select: Callable[[str], bool] | None = None) -> AsyncGenerator[Row[S]]:
         """Yield a row for each log as `refresh` does, from its first record on: nothing that was kept is believed."""
-        return each(self._pool, partial(self.sync.rebuild, prefix, select=select))
+        return each(self._calls, partial(self.sync.rebuild, prefix, select=select))
 
     async def clear(self) -> None:
         """Forget what is kept of this store's logs and this fold."""
-        await self._pool.run(self.sync.clear)
+        await self._calls.run(self.sync.clear)

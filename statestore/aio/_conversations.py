@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Mapping
-from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Self
@@ -13,7 +12,7 @@ from statestore.aio._each import each
 from statestore.aio._stores import Store
 from statestore.aio._turns import Turns
 from statestore.conversations import ConversationState, GivenMessage, GivenSummary, ListOptions, Message, Summary
-from statestore.errors import Closed, StateStoreError
+from statestore.errors import StateStoreError
 
 __all__ = ["Conversations"]
 
@@ -36,7 +35,7 @@ class Conversations:
     def __init__(self, store: Store, prefix: str = "conversations", **options: Any) -> None:
         self.store = store
         self.sync = conversations.Conversations(store.sync, prefix, **options)
-        self._pool = store.pool
+        self._calls = store.calls
         self._turns = Turns()
 
     def __repr__(self) -> str:
@@ -55,48 +54,47 @@ class Conversations:
 
     async def aclose(self) -> None:
         """Refuse every later call but this one with ``Closed``; the store stays open, it is the caller's."""
-        with suppress(Closed):
-            await self._pool.finish(self.sync.close)
+        await self._calls.finish(self.sync.close)
 
     async def load_metadata(self, id: str) -> dict[str, Any]:  # noqa: A002
         """Return a conversation's metadata, as the caller's own copy."""
         async with self._turns.of(id):
-            return await self._pool.run(self.sync.load_metadata, id)
+            return await self._calls.run(self.sync.load_metadata, id)
 
     async def merge_metadata(self, id: str, updates: Mapping[str, Any]) -> None:  # noqa: A002
         """Set keys of the metadata, each as a whole; None is a value. Nothing else changes."""
         async with self._turns.of(id):
-            await self._pool.run(self.sync.merge_metadata, id, updates)
+            await self._calls.run(self.sync.merge_metadata, id, updates)
 
     async def load_summaries(self, id: str) -> list[Summary]:  # noqa: A002
         """Return a conversation's summaries in order; none where there is no conversation."""
         async with self._turns.of(id):
-            return await self._pool.run(self.sync.load_summaries, id)
+            return await self._calls.run(self.sync.load_summaries, id)
 
     async def save_summary(self, id: str, summary: GivenSummary) -> None:  # noqa: A002
         """Add a summary behind those that are there; make the conversation where there is none."""
         async with self._turns.of(id):
-            await self._pool.run(self.sync.save_summary, id, summary)
+            await self._calls.run(self.sync.save_summary, id, summary)
 
     async def append_list(self, id: str, name: str, items: Iterable[bytes]) -> None:  # noqa: A002
         """Add items to the end of a list, all of them or none; make conversation and list where there is none."""
         async with self._turns.of(id):
-            await self._pool.run(self.sync.append_list, id, name, [*items])
+            await self._calls.run(self.sync.append_list, id, name, [*items])
 
     async def load_list(self, id: str, name: str, *, strict: bool = False) -> list[bytes]:  # noqa: A002
         """Return the items of a list in order."""
         async with self._turns.of(id):
-            return await self._pool.run(self.sync.load_list, id, name, strict=strict)
+            return await self._calls.run(self.sync.load_list, id, name, strict=strict)
 
     async def list_len(self, id: str, name: str, *, strict: bool = False) -> int:  # noqa: A002
         """Return how many items a list has; arguments and errors are those of `load_list`."""
         async with self._turns.of(id):
-            return await self._pool.run(self.sync.list_len, id, name, strict=strict)
+            return await self._calls.run(self.sync.list_len, id, name, strict=strict)
 
     async def append_messages(self, id: str, messages: Iterable[GivenMessage]) -> None:  # noqa: A002
         """Add messages to the end of a history, all of them or none; make the conversation where there is none."""
         async with self._turns.of(id):
-            await self._pool.run(self.sync.append_messages, id, [*messages])
+            await self._calls.run(self.sync.append_messages, id, [*messages])
 
     async def log_append(
         self,
@@ -108,58 +106,58 @@ class Conversations:
     ) -> int:
         """Add those messages whose place in the history is not taken yet, and return how many there are then."""
         async with self._turns.of(id):
-            return await self._pool.run(self.sync.log_append, id, start_seq, [*messages], strict=strict)
+            return await self._calls.run(self.sync.log_append, id, start_seq, [*messages], strict=strict)
 
     async def load_recent_messages(self, id: str, n: int) -> list[Message]:  # noqa: A002
         """Return the last `n` messages, or all where there are fewer."""
         async with self._turns.of(id):
-            return await self._pool.run(self.sync.load_recent_messages, id, n)
+            return await self._calls.run(self.sync.load_recent_messages, id, n)
 
     async def log_load(self, id: str, recent: int = 0) -> list[Message]:  # noqa: A002
         """Return the last `recent` messages, or all where that is 0; none where there is no conversation."""
         async with self._turns.of(id):
-            return await self._pool.run(self.sync.log_load, id, recent)
+            return await self._calls.run(self.sync.log_load, id, recent)
 
     async def message_count(self, id: str) -> int:  # noqa: A002
         """Return how many messages a conversation has."""
         async with self._turns.of(id):
-            return await self._pool.run(self.sync.message_count, id)
+            return await self._calls.run(self.sync.message_count, id)
 
     async def log_len(self, id: str) -> int:  # noqa: A002
         """Return how many messages a conversation has; 0 where there is none."""
         async with self._turns.of(id):
-            return await self._pool.run(self.sync.log_len, id)
+            return await self._calls.run(self.sync.log_len, id)
 
     async def load(self, id: str) -> ConversationState:  # noqa: A002
         """Return a whole conversation."""
         async with self._turns.of(id):
-            return await self._pool.run(self.sync.load, id)
+            return await self._calls.run(self.sync.load, id)
 
     async def save(self, state: ConversationState) -> None:
         """Make a conversation what `state` says: messages, summaries, metadata, prompt, user and token count."""
         async with self._turns.of(state.id):
-            await self._pool.run(self.sync.save, state)
+            await self._calls.run(self.sync.save, state)
 
     async def fork(self, source: str, target: str, *, overwrite: bool = True) -> None:
         """Make `target` a conversation equal to `source`, its lists too; each goes on alone from there."""
         async with self._turns.of(source):
-            await self._pool.run(self.sync.fork, source, target, overwrite=overwrite)
+            await self._calls.run(self.sync.fork, source, target, overwrite=overwrite)
 
     async def delete(self, id: str, *, missing_ok: bool = True) -> None:  # noqa: A002
         """Remove a conversation with all that belongs to it."""
         async with self._turns.of(id):
-            await self._pool.run(self.sync.delete, id, missing_ok=missing_ok)
+            await self._calls.run(self.sync.delete, id, missing_ok=missing_ok)
 
     def rebuild(self) -> AsyncGenerator[tuple[str, StateStoreError | None]]:
         """Yield each conversation as soon as what the catalog says of it was made anew, from its first record on."""
-        return each(self._pool, partial(self.sync.rebuild))
+        return each(self._calls, partial(self.sync.rebuild))
 
     def sweep(
         self, ttl: timedelta | float, *, dry_run: bool = True, now: datetime | None = None
     ) -> AsyncGenerator[tuple[str, datetime]]:
         """Yield the conversations that nobody has written for longer than `ttl`, and remove them."""
-        return each(self._pool, partial(self.sync.sweep, ttl, dry_run=dry_run, now=now))
+        return each(self._calls, partial(self.sync.sweep, ttl, dry_run=dry_run, now=now))
 
     async def list(self, options: ListOptions | None = None, **fields: Any) -> list[str]:
         """Return the ids of conversations: filtered, then sorted, then a page of them."""
-        return await self._pool.run(self.sync.list, options, **fields)
+        return await self._calls.run(self.sync.list, options, **fields)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import suppress
 from time import monotonic
 from typing import Any, Final, TypeVar
 
-from statestore.aio._pool import Pool
-from statestore.errors import Closed
+from statestore.aio._calls import Calls
 from statestore.records import Record
 
 __all__ = ["each"]
@@ -20,16 +18,16 @@ _SECONDS: Final = 0.02  # or what comes in so many seconds
 T = TypeVar("T")
 
 
-async def each(pool: Pool, start: Callable[[], Iterator[T]]) -> AsyncGenerator[T]:
+async def each(calls: Calls, start: Callable[[], Iterator[T]]) -> AsyncGenerator[T]:
     """Yield what an iterator yields that is started, used and closed by threads of a pool.
 
     An error comes behind all items that were yielded before it. A thread is taken for some items at a time, so long
     iterations and short calls take turns.
     """
-    items = await pool.run(start)
+    items = await calls.run(start)
     try:
         while True:
-            some, end = await pool.run(_take, items)
+            some, end = await calls.run(_take, items)
             for item in some:
                 yield item
             if end is not None:
@@ -38,8 +36,7 @@ async def each(pool: Pool, start: Callable[[], Iterator[T]]) -> AsyncGenerator[T
                 raise end
     finally:
         if close := getattr(items, "close", None):
-            with suppress(Closed):
-                await pool.finish(close)
+            await calls.finish(close)
 
 
 def _take(items: Iterator[T]) -> tuple[list[T], Exception | None]:

@@ -7,8 +7,8 @@ from contextlib import aclosing
 from functools import partial
 from typing import Final
 
+from statestore.aio._calls import Calls
 from statestore.aio._each import each
-from statestore.aio._pool import Pool
 from statestore.records import Following, Record
 from statestore.records.follow import Pace
 
@@ -17,12 +17,12 @@ __all__ = ["follow"]
 _SLICE: Final = 0.5  # seconds for which a thread waits at most, and for which closing the pool may have to wait
 
 
-async def follow(pool: Pool, place: Following, *, timeout: float | None = None) -> AsyncGenerator[Record]:
+async def follow(calls: Calls, place: Following, *, timeout: float | None = None) -> AsyncGenerator[Record]:
     """Yield the records of a live log as they come."""
     pace = Pace(timeout)
     while True:
         seen = place.seen
-        async with aclosing(each(pool, place.news)) as news:
+        async with aclosing(each(calls, place.news)) as news:
             async for record in news:
                 yield record
                 pace.given()
@@ -32,6 +32,6 @@ async def follow(pool: Pool, place: Following, *, timeout: float | None = None) 
         told = False
         while rest > 0 and not told:
             some = min(rest, _SLICE)
-            told = await pool.rest(partial(place.store.wait, place.log, place.seen) if pace.ask else None, some)
+            told = await calls.rest(partial(place.store.wait, place.log, place.seen) if pace.ask else None, some)
             rest -= some
         pace.rested(told=told)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, asynccontextmanager
+from functools import partial
 from typing import Protocol, TypeVar
 
-from statestore.aio._pool import Cancelled, Pool
+from statestore.aio._calls import Calls, outcome
 
 __all__ = ["holding", "opened"]
 
@@ -19,26 +21,27 @@ T = TypeVar("T", bound=_Closing)
 
 
 @asynccontextmanager
-async def holding(pool: Pool, hold: Callable[[], AbstractContextManager[None]]) -> AsyncIterator[None]:
+async def holding(calls: Calls, hold: Callable[[], AbstractContextManager[None]]) -> AsyncIterator[None]:
     """Enter a context by a thread, and leave it by one, whatever is cancelled meanwhile."""
     context = hold()
+    leave = partial(context.__exit__, None, None, None)
     try:
-        await pool.run(context.__enter__)
-    except Cancelled as cancelled:
-        if cancelled.error is None:
-            await pool.finish(context.__exit__, None, None, None)
+        await calls.run(context.__enter__)
+    except asyncio.CancelledError as cancelled:
+        if (came := outcome(cancelled)) and came.error is None:
+            await calls.finish(leave)
         raise
     try:
         yield
     finally:
-        await pool.finish(context.__exit__, None, None, None)
+        await calls.finish(leave)
 
 
-async def opened(pool: Pool, call: Callable[[], T]) -> T:
+async def opened(calls: Calls, call: Callable[[], T]) -> T:
     """Return what a call opens; where this task is cancelled, it is closed again."""
     try:
-        return await pool.run(call)
-    except Cancelled as cancelled:
-        if cancelled.error is None:
-            await pool.finish(cancelled.result.close)
+        return await calls.run(call)
+    except asyncio.CancelledError as cancelled:
+        if (came := outcome(cancelled)) and came.error is None:
+            await calls.finish(came.result.close)
         raise

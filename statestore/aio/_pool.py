@@ -1,4 +1,4 @@
-"""The threads that calls run on, and what becomes of a call whose task is cancelled."""
+"""The threads that calls run on."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ import asyncio
 import os
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from contextvars import copy_context
-from functools import partial
 from threading import Lock, Thread
-from typing import Any, Final, ParamSpec, Self, TypeVar
+from typing import Final, Self, TypeVar
 
 from statestore.errors import Closed
 
-__all__ = ["Cancelled", "Pool", "SIZE", "WAITERS"]
+__all__ = ["Pool", "SIZE", "WAITERS"]
 
 SIZE: Final = 64
 """How many threads a pool has at most by default. ``docs/performance.md`` has the measurement."""
@@ -22,25 +20,7 @@ SIZE: Final = 64
 WAITERS: Final = 16
 """How many more may wait for a log to change."""
 
-P = ParamSpec("P")
 T = TypeVar("T")
-
-
-class Cancelled(asyncio.CancelledError):
-    """The task was cancelled while its call was under way; the call has come to its end, and this is what came of it.
-
-    A plain ``asyncio.CancelledError`` says that the call was not begun, and never will be. Under
-    ``asyncio.timeout`` it is the ``__cause__`` of the ``TimeoutError``.
-
-    Attributes:
-        result: what the call returned; None where it failed.
-        error: what it raised, which is also the ``__cause__``; None where it returned.
-    """
-
-    def __init__(self, result: Any = None, error: BaseException | None = None) -> None:
-        super().__init__("the call had begun, and was waited for")
-        self.result = result
-        self.error = error
 
 
 class Pool:
@@ -70,8 +50,8 @@ class Pool:
         self._pid = os.getpid()
         self._lock = Lock()
         self._threads = ThreadPoolExecutor(self.size, "statestore-aio")
-        self._resting = ThreadPoolExecutor(max(self.waiters, 1), "statestore-aio-wait")
-        self._rests = 0
+        self._waiting = ThreadPoolExecutor(max(self.waiters, 1), "statestore-aio-wait")
+        self._waits = 0
 
     def __repr__(self) -> str:
         return f"Pool({self.size}, waiters={self.waiters})"
@@ -82,67 +62,39 @@ class Pool:
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
-    async def run(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return what a call returns, made by a thread in a copy of this context.
+    def submit(self, call: Callable[[], T]) -> Future[T]:
+        """Have a thread make a call, in a copy of this context, as soon as one is free.
 
         Raises:
-            asyncio.CancelledError: this task was cancelled before the call began; it will not begin.
-            Cancelled: this task was cancelled later; the call is over.
             Closed: the pool was closed.
         """
-        future = self._submit(self._threads, partial(call, *args, **kwargs))
-        done = asyncio.wrap_future(future)
-        try:
-            return await asyncio.shield(done)
-        except asyncio.CancelledError:
-            if future.cancel():
-                raise
-            raise await _outlast(done) from done.exception()
+        self._check()
+        return self._threads.submit(copy_context().run, call)
 
-    async def finish(self, call: Callable[P, object], /, *args: P.args, **kwargs: P.kwargs) -> None:
-        """Make a call that lets something go: it is made even where this task is cancelled meanwhile.
+    def wait(self, call: Callable[[], T]) -> Future[T] | None:
+        """Have a thread make a call that waits for a log to change; None where as many wait as may.
 
         Raises:
-            Cancelled: this task was cancelled; the call is over.
+            Closed: the pool was closed.
         """
-        done = asyncio.wrap_future(self._submit(self._threads, partial(call, *args, **kwargs)))
-        try:
-            await asyncio.shield(done)
-        except asyncio.CancelledError:
-            raise await _outlast(done) from done.exception()
-
-    async def rest(self, wait: Callable[[float], bool] | None, seconds: float) -> bool:
-        """Rest so many seconds, or until `wait`, called in a thread of its own where one is free, returns True.
-
-        Where this task is cancelled nobody waits for the thread: `wait` changes nothing.
-        """
+        self._check()
         with self._lock:
-            free = wait is not None and self._rests < self.waiters
-            self._rests += free
-        if not free:
-            await asyncio.sleep(seconds)
-            return False
-        assert wait is not None
-        try:
-            future = self._submit(self._resting, partial(wait, seconds))
-        except BaseException:
-            self._rested()
-            raise
-        future.add_done_callback(self._rested)
-        return await asyncio.wrap_future(future)
+            if self._waits == self.waiters:
+                return None
+            self._waits += 1
+        future = self._waiting.submit(copy_context().run, call)
+        future.add_done_callback(self._waited)
+        return future
 
-    def _rested(self, _: object = None) -> None:
+    def _waited(self, _: object) -> None:
         with self._lock:
-            self._rests -= 1
+            self._waits -= 1
 
-    def _submit(self, threads: ThreadPoolExecutor, call: Callable[[], T]) -> Future[T]:
+    def _check(self) -> None:
         if os.getpid() != self._pid:
-            resting = threads is self._resting
             self._begin()
-            threads = self._resting if resting else self._threads
         if self._closed:
             raise Closed("this pool was closed: make another one")
-        return threads.submit(copy_context().run, call)
 
     async def aclose(self) -> None:
         """Refuse further calls, and return when those that were asked for are over; closing twice is nothing."""
@@ -153,17 +105,8 @@ class Pool:
 
         def shut_down() -> None:
             self._threads.shutdown()
-            self._resting.shutdown()
+            self._waiting.shutdown()
             over.set_result(None)
 
         Thread(target=shut_down, name="statestore-aio-close").start()
         await asyncio.shield(asyncio.wrap_future(over))
-
-
-async def _outlast(done: asyncio.Future[Any]) -> Cancelled:
-    """Return how a call ended that is waited for however often this task is cancelled."""
-    while not done.done():
-        with suppress(asyncio.CancelledError):
-            await asyncio.wait([done])
-    error = done.exception()
-    return Cancelled(error=error) if error else Cancelled(done.result())

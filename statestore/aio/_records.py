@@ -36,7 +36,7 @@ class RecordLog:
     def __init__(self, store: Store, name: str) -> None:
         self.store = store
         self.sync = records.RecordLog(store.sync, name)
-        self._pool = store.pool
+        self._calls = store.calls
         self._turns = Turns()
 
     def __repr__(self) -> str:
@@ -59,7 +59,7 @@ class RecordLog:
     @asynccontextmanager
     async def hold(self) -> AsyncIterator[None]:
         """Keep everybody else from appending, until the context ends. See `Store.hold`."""
-        async with holding(self._pool, self.sync.hold):
+        async with holding(self._calls, self.sync.hold):
             yield
 
     def follow(self, first: int = 1, *, at: Tail | None = None, timeout: float | None = None) -> AsyncGenerator[Record]:
@@ -69,7 +69,7 @@ class RecordLog:
         `waiters`. To end it, cancel the task, or close the iterator.
         """
         place = Following(self.store.sync, self.name, first=first, at=at)
-        return follow(self._pool, place, timeout=timeout)
+        return follow(self._calls, place, timeout=timeout)
 
     def resume(self, tail: Tail, number: int) -> None:
         """Take over from a reader who knows where the records end, so that no header has to be read for that."""
@@ -77,15 +77,15 @@ class RecordLog:
 
     def read(self, first: int = 1, before: int | None = None) -> AsyncGenerator[Record]:
         """Yield the records with the numbers ``[first, before)``, as far as there are any, in bounded memory."""
-        return each(self._pool, partial(self.sync.read, first, before))
+        return each(self._calls, partial(self.sync.read, first, before))
 
     async def last(self, k: int) -> list[Record]:
         """Return the last `k` records, or all where there are fewer, in order."""
-        return await self._pool.run(self.sync.last, k)
+        return await self._calls.run(self.sync.last, k)
 
     async def count(self) -> int:
         """Return how many whole records the log holds."""
-        return await self._pool.run(self.sync.count)
+        return await self._calls.run(self.sync.count)
 
     async def append(
         self,
@@ -99,19 +99,19 @@ class RecordLog:
     ) -> Record:
         """Add one record at the end and return it; it gets the next number."""
         async with self._turns.of():
-            return await self._pool.run(self.sync.append, kind, body, id=id, time=time, expect=expect, **fields)
+            return await self._calls.run(self.sync.append, kind, body, id=id, time=time, expect=expect, **fields)
 
     async def append_many(self, drafts: Iterable[Draft], *, expect: int | None = None) -> range:
         """Add several records in one write and return the numbers that they got."""
         async with self._turns.of():
-            return await self._pool.run(self.sync.append_many, [*drafts], expect=expect)
+            return await self._calls.run(self.sync.append_many, [*drafts], expect=expect)
 
     async def recover(self) -> int:
         """Make the log ready to append to, and return the number that the next record gets."""
         async with self._turns.of():
-            return await self._pool.run(self.sync.recover)
+            return await self._calls.run(self.sync.recover)
 
     async def copy(self, to: str, *, before: int | None = None) -> RecordLog:
         """Make a new log of the records in front of number `before`, byte for byte, and return it."""
-        await self._pool.run(self.sync.copy, to, before=before)
+        await self._calls.run(self.sync.copy, to, before=before)
         return RecordLog(self.store, to)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable
-from contextlib import suppress
 from functools import partial
 from typing import Any, Self
 
 from statestore import sessions
+from statestore.aio._calls import Calls
 from statestore.aio._each import each
 from statestore.aio._holding import opened
-from statestore.aio._pool import Pool
 from statestore.aio._stores import Store
 from statestore.aio._turns import Turns
-from statestore.errors import Closed
 from statestore.records import Draft, Record
 from statestore.sessions import Conf, Status, Transcript
 
@@ -35,7 +33,7 @@ class Sessions:
     def __init__(self, store: Store, prefix: str = "") -> None:
         self.store = store
         self.sync = sessions.Sessions(store.sync, prefix)
-        self._pool = store.pool
+        self._calls = store.calls
 
     def __repr__(self) -> str:
         return f"aio.{self.sync!r}"
@@ -47,19 +45,19 @@ class Sessions:
 
     async def start(self, conf: Conf | None = None, *, id: str | None = None) -> Session:  # noqa: A002
         """Make a new session and return it, open for appending, and held where the store can hold."""
-        return Session(await opened(self._pool, partial(self.sync.start, conf, id=id)), self._pool)
+        return Session(await opened(self._calls, partial(self.sync.start, conf, id=id)), self._calls)
 
     async def open(self, id: str) -> Session:  # noqa: A002
         """Return a session, open for appending, and held where the store can hold."""
-        return Session(await opened(self._pool, partial(self.sync.open, id)), self._pool)
+        return Session(await opened(self._calls, partial(self.sync.open, id)), self._calls)
 
     async def load(self, id: str, *, before: int | None = None) -> Transcript:  # noqa: A002
         """Return a session's records as they are now. Nothing is held and nothing changed; a torn end is left out."""
-        return await self._pool.run(self.sync.load, id, before=before)
+        return await self._calls.run(self.sync.load, id, before=before)
 
     async def fork(self, id: str, *, before: int | None = None, to: str | None = None) -> str:  # noqa: A002
         """Make a new session of the records in front of number `before`, byte for byte, and return its id."""
-        return await self._pool.run(self.sync.fork, id, before=before, to=to)
+        return await self._calls.run(self.sync.fork, id, before=before, to=to)
 
     def path(self, id: str) -> str:  # noqa: A002
         """Say where a person finds the session: its file, or its log's name where there is nothing else."""
@@ -67,11 +65,11 @@ class Sessions:
 
     async def status(self, id: str) -> Status:  # noqa: A002
         """Say what a session has come to, in bounded memory; ``stepping`` while somebody holds it."""
-        return await self._pool.run(self.sync.status, id)
+        return await self._calls.run(self.sync.status, id)
 
     def list(self, *, after: str = "") -> AsyncGenerator[str]:
         """Yield the sessions' ids in code-point order, lazily. A log whose name is no id is not shown."""
-        return each(self._pool, partial(self.sync.list, after=after))
+        return each(self._calls, partial(self.sync.list, after=after))
 
 
 class Session:
@@ -83,9 +81,9 @@ class Session:
         sync: the session itself.
     """
 
-    def __init__(self, session: sessions.Session, pool: Pool) -> None:
+    def __init__(self, session: sessions.Session, calls: Calls) -> None:
         self.sync = session
-        self._pool = pool
+        self._calls = calls
         self._turns = Turns()
 
     def __repr__(self) -> str:
@@ -104,24 +102,23 @@ class Session:
 
     async def aclose(self) -> None:
         """Let the session go; closing twice is nothing. Afterwards every other call raises ``Closed``."""
-        with suppress(Closed):
-            await self._pool.finish(self.sync.close)
+        await self._calls.finish(self.sync.close)
 
     async def append(self, kind: str, body: bytes = b"", **fields: Any) -> Record:
         """Add one record at the end and return it; see :meth:`RecordLog.append` for what it takes and raises."""
         async with self._turns.of():
-            return await self._pool.run(self.sync.append, kind, body, **fields)
+            return await self._calls.run(self.sync.append, kind, body, **fields)
 
     async def append_many(self, drafts: Iterable[Draft], *, expect: int | None = None) -> range:
         """Add several records in one write and return their numbers; see :meth:`RecordLog.append_many`."""
         async with self._turns.of():
-            return await self._pool.run(self.sync.append_many, [*drafts], expect=expect)
+            return await self._calls.run(self.sync.append_many, [*drafts], expect=expect)
 
     async def transcript(self) -> Transcript:
         """Return the session's records as they are now; only those that are new are read and looked at."""
-        return await self._pool.run(self.sync.transcript)
+        return await self._calls.run(self.sync.transcript)
 
     async def close_waiting(self, reason: str) -> list[Record]:
         """Answer every waiting call with one result that says why it has no other, and return these records."""
         async with self._turns.of():
-            return await self._pool.run(self.sync.close_waiting, reason)
+            return await self._calls.run(self.sync.close_waiting, reason)

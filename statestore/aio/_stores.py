@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Self
 
 from statestore import plugins, snapshot, store
+from statestore.aio._calls import Calls
 from statestore.aio._each import each
-from statestore.aio._holding import holding
-from statestore.aio._pool import Cancelled, Pool
-from statestore.errors import Closed
+from statestore.aio._holding import holding, opened
+from statestore.aio._pool import Pool
 from statestore.store import Capabilities, Finding, Garbage, Holder, LogInfo, Problem, Tail
 
 __all__ = ["Maintenance", "Snapshot", "Store", "open_store"]
@@ -26,19 +26,14 @@ async def open_store(url: str | os.PathLike[str], /, *, pool: Pool | None = None
         pool: the threads to use; by default a pool of this store's own.
         options: as for :func:`statestore.open_store`, whose errors it raises.
     """
-    own = pool or Pool()
+    threads = pool or Pool()
     try:
-        try:
-            opened = await own.run(plugins.open_store, url, **options)
-        except Cancelled as cancelled:
-            if cancelled.result is not None:
-                await own.finish(cancelled.result.close)
-            raise
+        opened_ = await opened(Calls(threads), partial(plugins.open_store, url, **options))
     except BaseException:
         if pool is None:
-            await own.aclose()
+            await threads.aclose()
         raise
-    return Store(opened, pool=own, own=pool is None)
+    return Store(opened_, pool=threads, own=pool is None)
 
 
 class Store:
@@ -49,16 +44,16 @@ class Store:
     Args:
         store: the store.
         pool: the threads that its calls run on; by default a pool of its own.
-        own: whether the pool is closed with the store; by default where it is its own.
+        own: whether the pool is closed with the store; by default where none is given.
 
     Attributes:
         sync: the store itself.
-        pool: the threads.
+        calls: what makes its calls.
     """
 
     def __init__(self, store: store.Store, *, pool: Pool | None = None, own: bool | None = None) -> None:
         self.sync = store
-        self.pool = self._pool = pool or Pool()
+        self.calls = self._calls = Calls(pool or Pool())
         self._own = pool is None if own is None else own
 
     def __repr__(self) -> str:
@@ -72,10 +67,10 @@ class Store:
 
     async def aclose(self) -> None:
         """Close the store, when the calls that are under way are over; closing twice is nothing."""
-        with suppress(Closed):
-            await self._pool.finish(self.sync.close)
+        await self._calls.aclose()
+        await self._calls.finish(self.sync.close)
         if self._own:
-            await self._pool.aclose()
+            await self._calls.pool.aclose()
 
     @property
     def capabilities(self) -> Capabilities:
@@ -86,49 +81,49 @@ class Store:
     def maintenance(self) -> Maintenance | None:
         """What the store offers its operator; None where that is nothing."""
         found = self.sync.maintenance
-        return Maintenance(found, self._pool) if found is not None else None
+        return Maintenance(found, self._calls) if found is not None else None
 
     @asynccontextmanager
     async def hold(self, log: str) -> AsyncIterator[None]:
         """Keep everybody else from appending to, deleting or holding the log, until the context ends."""
-        async with holding(self._pool, partial(self.sync.hold, log)):
+        async with holding(self._calls, partial(self.sync.hold, log)):
             yield
 
     async def append(self, log: str, data: bytes, *, at: Tail) -> Tail:
         """Add `data` to the end of `log`, if the log ends exactly at `at`; return the new tail."""
-        return await self._pool.run(self.sync.append, log, data, at=at)
+        return await self._calls.run(self.sync.append, log, data, at=at)
 
     async def read(self, log: str, start: int = 0, stop: int | None = None) -> bytes:
         """Return the bytes of ``[start, stop)``, cut at the log's end as slices are."""
-        return await self._pool.run(self.sync.read, log, start, stop)
+        return await self._calls.run(self.sync.read, log, start, stop)
 
     async def copy(self, source: str, target: str, *, stop: int | None = None) -> Tail:
         """Make `target` a new log equal to ``source[:stop]``, whole or not at all; return its tail."""
-        return await self._pool.run(self.sync.copy, source, target, stop=stop)
+        return await self._calls.run(self.sync.copy, source, target, stop=stop)
 
     async def tail(self, log: str) -> Tail:
         """Return the log's tail as it is now."""
-        return await self._pool.run(self.sync.tail, log)
+        return await self._calls.run(self.sync.tail, log)
 
     async def snapshot(self, log: str) -> Snapshot:
         """Return the log as it ends now, to be read in several calls that all mean the same log."""
-        return Snapshot(await self._pool.run(self.sync.snapshot, log), self._pool)
+        return Snapshot(await self._calls.run(self.sync.snapshot, log), self._calls)
 
     def stream(self, log: str, start: int = 0, stop: int | None = None) -> AsyncGenerator[bytes]:
         """Yield the bytes of ``[start, stop)`` in pieces, in bounded memory."""
-        return each(self._pool, partial(self.sync.stream, log, start, stop))
+        return each(self._calls, partial(self.sync.stream, log, start, stop))
 
     async def boundary(self, log: str, before: int) -> int:
         """Return an offset, at most `before`, where an append began: a reader may start there."""
-        return await self._pool.run(self.sync.boundary, log, before)
+        return await self._calls.run(self.sync.boundary, log, before)
 
     async def delete(self, log: str, *, at: Tail | None = None) -> None:
         """Remove the log at once and for all; where `at` is given, only if the log ends there."""
-        await self._pool.run(self.sync.delete, log, at=at)
+        await self._calls.run(self.sync.delete, log, at=at)
 
     async def holder(self, log: str) -> Holder | None:
         """Say who holds the log now, without disturbing them; None where nobody does."""
-        return await self._pool.run(self.sync.holder, log)
+        return await self._calls.run(self.sync.holder, log)
 
     def location(self, log: str) -> str:
         """Say where a person finds the log: a file's path, an address, or its name where there is nothing else."""
@@ -136,15 +131,15 @@ class Store:
 
     async def flush(self, log: str) -> None:
         """Make all of the log durable. Where every append is so already, this only looks that the log is there."""
-        await self._pool.run(self.sync.flush, log)
+        await self._calls.run(self.sync.flush, log)
 
     async def cut(self, log: str, size: int, *, at: Tail) -> bytes:
         """Drop what a crash left behind `size`, if the log still ends exactly at `at`; return the bytes dropped."""
-        return await self._pool.run(self.sync.cut, log, size, at=at)
+        return await self._calls.run(self.sync.cut, log, size, at=at)
 
     def list(self, prefix: str = "", *, after: str = "", tails: bool = False) -> AsyncGenerator[LogInfo]:
         """Yield the logs whose names begin with `prefix` and come after `after`, in code-point order."""
-        return each(self._pool, partial(self.sync.list, prefix, after=after, tails=tails))
+        return each(self._calls, partial(self.sync.list, prefix, after=after, tails=tails))
 
 
 class Snapshot:
@@ -154,9 +149,9 @@ class Snapshot:
         sync: the snapshot itself.
     """
 
-    def __init__(self, snapshot: snapshot.Snapshot, pool: Pool) -> None:
+    def __init__(self, snapshot: snapshot.Snapshot, calls: Calls) -> None:
         self.sync = snapshot
-        self._pool = pool
+        self._calls = calls
 
     def __repr__(self) -> str:
         return f"aio.{self.sync!r}"
@@ -168,19 +163,19 @@ class Snapshot:
 
     async def read(self, start: int = 0, stop: int | None = None) -> bytes:
         """Return the bytes of ``[start, stop)``, cut at the snapshot's end as slices are."""
-        return await self._pool.run(self.sync.read, start, stop)
+        return await self._calls.run(self.sync.read, start, stop)
 
     def stream(self, start: int = 0, stop: int | None = None) -> AsyncGenerator[bytes]:
         """Yield the bytes of ``[start, stop)`` in pieces, in bounded memory; see `read`."""
-        return each(self._pool, partial(self.sync.stream, start, stop))
+        return each(self._calls, partial(self.sync.stream, start, stop))
 
     async def boundary(self, before: int) -> int:
         """Return an offset, at most `before`, where an append began; see `Store.boundary`."""
-        return await self._pool.run(self.sync.boundary, before)
+        return await self._calls.run(self.sync.boundary, before)
 
     async def copy(self, target: str, *, stop: int | None = None) -> Tail:
         """Make `target` a new log equal to the snapshot's ``[0, stop)``; see `Store.copy`."""
-        return await self._pool.run(self.sync.copy, target, stop=stop)
+        return await self._calls.run(self.sync.copy, target, stop=stop)
 
 
 class Maintenance:
@@ -190,26 +185,26 @@ class Maintenance:
         sync: the maintenance itself.
     """
 
-    def __init__(self, maintenance: store.Maintenance, pool: Pool) -> None:
+    def __init__(self, maintenance: store.Maintenance, calls: Calls) -> None:
         self.sync = maintenance
-        self._pool = pool
+        self._calls = calls
 
     async def compact(self, log: str) -> int:
         """Merge a log's pieces in the storage; return how many fewer pieces a reader needs now."""
-        return await self._pool.run(self.sync.compact, log)
+        return await self._calls.run(self.sync.compact, log)
 
     def collect(self, prefix: str = "", *, dry_run: bool = True) -> AsyncGenerator[Garbage]:
         """Yield what no log whose name begins with `prefix` needs any more, and remove it unless it is a dry run."""
-        return each(self._pool, partial(self.sync.collect, prefix, dry_run=dry_run))
+        return each(self._calls, partial(self.sync.collect, prefix, dry_run=dry_run))
 
     def check(self, prefix: str = "") -> AsyncGenerator[Problem]:
         """Yield all that is wrong under the logs whose names begin with `prefix`; every byte is read."""
-        return each(self._pool, partial(self.sync.check, prefix))
+        return each(self._calls, partial(self.sync.check, prefix))
 
     def examine(self) -> AsyncGenerator[Finding]:
         """Yield what the storage really does, tried one by one in a scratch place that is emptied afterwards."""
-        return each(self._pool, partial(self.sync.examine))
+        return each(self._calls, partial(self.sync.examine))
 
     async def probe(self) -> None:
         """Try whether the storage keeps its promises; raise ``Unavailable`` where it does not."""
-        await self._pool.run(self.sync.probe)
+        await self._calls.run(self.sync.probe)

@@ -1,0 +1,206 @@
+"""Records, sessions, conversations and catalogs, awaited: in order, in bounded memory, many at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from statestore import aio
+from statestore.errors import Conflict, Corrupt, Held, NotFound
+from statestore.records import RecordLog, draft
+from statestore.sessions import Status
+from statestore.store import Store
+from statestore_local import LocalStore, _sync
+from statestore_memory import MemoryStore
+from tests.catalog.parts import Chain
+from tests.s3.harness import options
+from tests.servers import Rgw
+
+from .conftest import Gate, go, ours
+
+MANY = int(os.environ.get("STATESTORE_TASKS", "20"))
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> Iterator[LocalStore]:
+    with LocalStore(tmp_path / "logs", sync="never") as store:
+        yield store
+
+
+def test_appends_of_many_tasks_are_made_in_the_order_in_which_they_were_asked_for(local: LocalStore) -> None:
+    async def main() -> None:
+        log = aio.RecordLog(aio.Store(local), "log")
+        await log.append("note", b"0", expect=1)
+        made = await asyncio.gather(*(log.append("note", b"%d" % n) for n in range(1, 100)))
+        assert [record.n for record in made] == [*range(2, 101)]
+        assert [record.body async for record in log] == [b"%d" % n for n in range(100)]
+        assert await log.count() == 100
+        assert [record.n for record in await log.last(3)] == [98, 99, 100]
+        assert await log.append_many((draft("note") for _ in range(3)), expect=101) == range(101, 104)
+        copy = await log.copy("copy", before=50)
+        assert await copy.count() == 49
+        with pytest.raises(Conflict):
+            await log.append("note", expect=5)
+        await log.store.aclose()
+
+    go(main())
+
+
+def test_what_stands_before_damage_is_given_first(local: LocalStore) -> None:
+    log = RecordLog(local, "log")
+    log.append("note", expect=1)
+    log.append_many([draft("note") for _ in range(600)])
+    local.append("log", b"no record\n", at=local.tail("log"))
+    given = 0
+
+    async def main() -> None:
+        nonlocal given
+        async with aio.Store(local) as store:
+            with pytest.raises(Corrupt):  # noqa: PT012 - an iteration is a block
+                async for _ in aio.RecordLog(store, "log"):
+                    given += 1
+
+    go(main())
+    assert given == 601
+
+
+def test_an_iteration_that_is_left_early_reads_no_further_and_is_closed(local: LocalStore) -> None:
+    closed = threading.Event()
+
+    class Watched(LocalStore):
+        def stream(self, log: str, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
+            try:
+                for _ in range(1000):
+                    pieces.append(1)
+                    yield b"x" * (1 << 20)
+            finally:
+                closed.set()
+
+    pieces: list[int] = []
+
+    async def main() -> None:
+        async with aio.Store(Watched(local._root)) as store, aclosing(store.stream("log")) as stream:
+            async for _ in stream:
+                break
+
+    go(main())
+    assert closed.is_set()
+    assert len(pieces) == 1
+
+
+def test_a_session_is_started_held_told_and_let_go(local: LocalStore) -> None:
+    async def main() -> None:
+        async with aio.Store(local) as store:
+            sessions = aio.Sessions(store)
+            async with await sessions.start() as session:
+                await session.append("message", b"hello", type="text/plain")
+                with pytest.raises(Held):
+                    await sessions.open(session.id)
+                assert await sessions.status(session.id) is Status.STEPPING
+                assert len(await session.transcript()) == 2
+            fork = await sessions.fork(session.id, before=2)
+            assert sorted([id_ async for id_ in sessions.list()]) == sorted([session.id, fork])
+            assert len(await sessions.load(fork)) == 1
+
+    go(main())
+
+
+def test_calls_about_one_conversation_take_one_thread_and_leave_the_others_to_the_rest() -> None:
+    gate = Gate(MemoryStore())
+
+    async def main() -> None:
+        async with aio.Pool(2) as pool, aio.Store(gate, pool=pool) as store:
+            talks = aio.Conversations(store)
+            gate.shut()
+            crowd = [asyncio.create_task(talks.append_messages("one", [{"role": "user"}])) for _ in range(50)]
+            await gate.arrived()
+            other = asyncio.create_task(talks.append_messages("other", [{"role": "user"}]))
+            await gate.arrived()  # while all of the crowd wait
+            gate.open()
+            await other
+            await asyncio.gather(*crowd)
+            assert await talks.message_count("one") == 50
+            await talks.merge_metadata("one", {"a": 1})
+            assert sorted(await talks.list()) == ["one", "other"]
+            assert [id_ async for id_, _ in talks.sweep(1e9)] == []
+            await talks.aclose()
+
+    go(main())
+
+
+@pytest.mark.parametrize(("count", "debug"), [(1000, False), (50, True)])
+@pytest.mark.parametrize("kind", ["memory", "local"])
+def test_many_sessions_at_once_need_no_more_threads(kind: str, count: int, debug: bool, local: LocalStore) -> None:
+    inner: Store = local if kind == "local" else MemoryStore()
+    gate = Gate(inner)
+
+    async def one(sessions: aio.Sessions) -> int:
+        async with await sessions.start() as session:
+            for n in range(3):
+                await session.append("message", b"%d" % n)
+            return len(await session.transcript())
+
+    async def main() -> None:
+        async with aio.Pool(8) as pool, aio.Store(gate, pool=pool) as store:
+            sessions = aio.Sessions(store)
+            assert await asyncio.gather(*(one(sessions) for _ in range(count))) == [4] * count
+            assert len(ours()) <= 8
+            assert len([id_ async for id_ in sessions.list()]) == count
+
+    go(main(), debug=debug)
+
+
+def test_many_sessions_at_once_in_a_bucket(rgw: Rgw) -> None:
+    async def one(store: aio.Store, n: int) -> None:
+        log = aio.RecordLog(store, f"log-{n}")
+        await log.append("note", b"%d" % n, expect=1)
+        await log.append("note", b"again")
+
+    async def main() -> None:
+        async with await aio.open_store(f"s3://{rgw.new_bucket()}/agents", **options(rgw)) as store:
+            await asyncio.gather(*(one(store, n) for n in range(MANY)))
+            assert len([info async for info in store.list()]) == MANY
+            async with asyncio.TaskGroup() as group:
+                counts = [group.create_task(aio.RecordLog(store, f"log-{n}").count()) for n in range(0, MANY, 5)]
+            assert {count.result() for count in counts} == {2}
+
+    go(main())
+
+
+def test_syncs_of_many_logs_overlap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    both = threading.Barrier(2, timeout=60)
+    real = _sync.fdatasync
+
+    def fdatasync(fd: int) -> None:
+        both.wait()  # for another one that is under way
+        real(fd)
+
+    monkeypatch.setattr(_sync, "fdatasync", fdatasync)
+
+    async def main() -> None:
+        async with await aio.open_store(tmp_path, sync="always") as store:
+            logs = [aio.RecordLog(store, f"log-{n}") for n in range(10)]
+            await asyncio.gather(*(log.append("note", expect=1) for log in logs))
+            await asyncio.gather(*(log.append("note") for log in logs))
+
+    go(main())
+
+
+def test_a_catalog_is_awaited(local: LocalStore, tmp_path: Path) -> None:
+    RecordLog(local, "log").append("note", expect=1)
+
+    async def main() -> None:
+        async with aio.Store(local) as store, aio.Catalog(store, Chain(), path=tmp_path / "file") as catalog:
+            assert [row.log async for row in catalog.refresh()] == ["log"]
+            assert (await catalog.get("log"))[0] == 1
+            with pytest.raises(NotFound):
+                await catalog.get("other")
+            await catalog.clear()
+
+    go(main())
