@@ -64,6 +64,8 @@ def test_b3_a_user_narrows_and_no_user_is_all(place: Place) -> None:
     assert ids(place.operator.list("alice")) == [A]
     assert ids(place.operator.list("")) == [B, A]
     assert place.operator.list("nobody") == []
+    with pytest.raises(NotFound):
+        place.operator.get(A, user_id="bob")
 
 
 def test_b4_a_look_by_id_alone_fills_in_everything(place: Place) -> None:

@@ -42,7 +42,7 @@ def test_of_many_sessions_one_listing_and_what_has_changed_are_read() -> None:
     store = Counting(MemoryStore())
     for number in range(SESSIONS):
         store.append(f"app/{number:08x}", START, at=NEW)
-        store.append(f"elsewhere/deep/{number:08x}", START, at=NEW)
+        store.append(f"app/deep/er/{number:08x}", START, at=NEW)
     with SyncOperator(SessionsSource(store, "app")) as operator:
         store.calls.clear()
         assert len(operator.list()) == SESSIONS
