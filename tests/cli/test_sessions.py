@@ -25,6 +25,7 @@ from statestore.sessions import Sessions
 from statestore_local import LocalStore
 
 from .conftest import Run, on_a_terminal, plain
+from .test_screens import compare
 from .test_usage import snapshot
 
 IDLE, PAUSED, GONE = "0000000a", "0000000b", "0000000c"
@@ -384,3 +385,22 @@ def test_the_reserved_name_is_refused_by_every_command_that_writes(run: Run, roo
         assert run("sessions", *command, root, f"{IDLE}/~ops").status == 1
     assert snapshot(root) == before
     assert run("ls", root).out.split("\n") == [IDLE, f"{IDLE}/~ops", GONE, f"{GONE}/~ops", f"bob/{PAUSED}", ""]
+
+
+def test_of_operators_in_processes_of_their_own_exactly_one_aborts(run: Run, root: Path) -> None:
+    command: list[Any] = [sys.executable, "-P", "-m", "statestore", "sessions", "abort", root, IDLE, "--reason"]
+    started = [subprocess.Popen([*command, f"by {n}"], stderr=subprocess.PIPE, text=True) for n in range(4)]
+    told = [process.communicate()[1] for process in started]
+    (winner,) = (n for n, process in enumerate(started) if process.returncode == 0)
+    assert all("aborted already" in error for n, error in enumerate(told) if n != winner)
+    assert f"Aborted:    by {winner}\n" in run("sessions", "show", root, IDLE).out
+
+
+@pytest.mark.parametrize("width", [100, 60])
+def test_a_terminal_shows_sessions_and_wraps_what_waits(run: Run, root: Path, width: int) -> None:
+    with LocalStore(root, sync="never") as store:
+        for n in range(2, 6):
+            RecordLog(store, f"bob/{PAUSED}").append(
+                "input.requested", b'{"interrupt_id": "approve-%d"}' % n, time="2026-09-28T11:50:00Z"
+            )
+    compare(f"terminal-sessions-{width}", plain(on_a_terminal("sessions", "ls", root, width=width)))

@@ -97,7 +97,7 @@ OPERATIONS = st.lists(st.tuples(st.sampled_from([1, 2]), RECORDS), max_size=25)
 
 
 @given(OPERATIONS)
-@settings(max_examples=60, deadline=timedelta(seconds=5))
+@settings(max_examples=30, deadline=timedelta(seconds=5))
 def test_a_listing_and_a_scan_agree_with_the_events_after_any_operations(operations: list[Any]) -> None:
     store = MemoryStore()
     events: dict[str, list[Event]] = {}
@@ -185,7 +185,7 @@ CHANGES = st.one_of(
 
 
 @given(st.lists(CHANGES, max_size=12))
-@settings(max_examples=60, deadline=timedelta(seconds=5))
+@settings(max_examples=30, deadline=timedelta(seconds=5))
 def test_a_conversation_that_goes_back_to_an_earlier_message_goes_back_to_what_was_open(changes: list[Any]) -> None:
     store = MemoryStore()
     talks = Conversations(store)
