@@ -64,10 +64,10 @@ def _open(module: str, function: str, extra: str, url: str, app: str) -> Source:
     from statestore.errors import PluginError
 
     try:
-        found = import_module(module)
+        opened = getattr(import_module(module), function)
     except ImportError as error:
         raise PluginError(
             f"what reads this system is not installed: pip install 'statestore[{extra}]'", missing=error.name
         ) from error
-    source: Source = getattr(found, function)(url, app)
+    source: Source = opened(url, app)
     return source

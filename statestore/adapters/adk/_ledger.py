@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from copy import deepcopy
 from functools import lru_cache
 from threading import Lock
 from typing import Any, Final, NamedTuple
@@ -263,7 +264,7 @@ class Ledger:
                     decided[what] = ids.get(entry.offset) == entry.id
                 else:
                     decided[what] = self.shared(scope, key.app, key.user).decided(state)
-            values[scope] = state.after(decided[what] is True)
+            values[scope] = deepcopy(state.after(decided[what] is True))
         return values
 
     def _is_still(self, key: Key, log: str, tail: Tail, user: State | None) -> bool:
@@ -287,7 +288,7 @@ class Ledger:
         shared = self.shared(scope, app, user)
         for _ in range(RACES):
             try:
-                return shared.values(shared.read())
+                return deepcopy(shared.values(shared.read()))
             except Moved:
                 continue
         raise Conflict("sessions are deleted all the time: try again", log=shared.name, attempts=RACES)

@@ -42,7 +42,13 @@ def open_source(url: str, app_name: str = "") -> AdkSource:
     """
     if url.split(":", 1)[0] == "sqlite":
         path = _path(url)
-        return _FileSource(path, _choose(app_name, _apps(path), str(path)))
+        app = _choose(app_name, _apps(path), str(path))
+        try:
+            return _FileSource(path, app)
+        except ImportError as error:
+            raise PluginError(
+                "what reads a SQLite database is not installed: pip install 'google-adk[db]' aiosqlite", path=str(path)
+            ) from error
     try:
         store = open_store(url, create=False)
     except PluginError:  # or its backend never makes anything

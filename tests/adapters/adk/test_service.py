@@ -424,6 +424,21 @@ def test_objects_of_one_session_in_one_process_lose_nothing_to_each_other(ours):
     asyncio.run(case())
 
 
+def test_what_a_caller_changes_in_place_changes_nothing_that_is_stored(service):
+    async def case():
+        state = {"k": {"a": 1}, "user:u": {"a": 1}, "app:s": {"a": 1}}
+        changed = [await create(service, "one", state=state), await get(service, "one"), *await listed(service)]
+        for session in changed:
+            for value in session.state.values():
+                value["a"] = 2
+        (await service.get_user_state(app_name=APP, user_id=USER))["u"]["a"] = 2
+        again = [await get(service, "one"), *await listed(service)]
+        assert [session.state for session in again] == [{"k": {"a": 1}, "user:u": {"a": 1}, "app:s": {"a": 1}}] * 2
+        assert await service.get_user_state(app_name=APP, user_id=USER) == {"u": {"a": 1}}
+
+    asyncio.run(case())
+
+
 def test_branches_that_share_one_object_append_one_after_the_other(ours):
     async def case():
         session = await create(ours, "one")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
@@ -548,3 +550,16 @@ def test_errors_of_the_source_are_all_of_one_tree():
 
     with pytest.raises(StateStoreError, match="KeyError"):
         asyncio.run(operator(Odd()).list())
+
+
+def test_what_is_not_installed_is_named_with_what_to_install(tmp_path, monkeypatch):
+    asyncio.run(fill(tmp_path / "sessions.db"))
+    code = "import sys; sys.modules['google.adk'] = None; from statestore.cli import main; main()"
+    command = [sys.executable, "-c", code, "sessions", "ls", f"adk+sqlite:///{tmp_path}/sessions.db"]
+    ran = subprocess.run(command, capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert "statestore[adk]" in ran.stderr
+    assert "Traceback" not in ran.stderr
+    monkeypatch.setitem(sys.modules, "aiosqlite", None)
+    with pytest.raises(PluginError, match=r"google-adk\[db\]"):
+        open_source(f"sqlite:///{tmp_path}/sessions.db")
