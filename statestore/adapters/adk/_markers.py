@@ -14,7 +14,17 @@ from google.genai import types
 from statestore.ops import Marker
 from statestore.ops._model import spell
 
-__all__ = ["KEYS", "RESERVED", "companion", "is_companion", "read_markers", "write_marker"]
+__all__ = [
+    "KEYS",
+    "RESERVED",
+    "claim",
+    "claim_state",
+    "companion",
+    "is_companion",
+    "read_claim",
+    "read_markers",
+    "write_marker",
+]
 
 RESERVED: Final = ":mast-ops"
 """How the id of a companion ends; in front of it stands the session's."""
@@ -23,6 +33,8 @@ _ABORT, _ABORT_TIME = "mast_abort_reason", "mast_abort_time"
 _CUT, _CUT_TIME = "mast_interrupted_reason", "mast_interrupted_time"
 KEYS: Final = (_ABORT, _ABORT_TIME, _CUT, _CUT_TIME)
 """The keys of state that say what markers say. An empty text takes back."""
+
+_NONCE: Final = "statestore_nonce"
 
 _WORDS: Final = {
     "abort": ("operator-abort", "operator", "session aborted by operator: "),
@@ -35,6 +47,11 @@ _TICK: Final = 1e-6  # what SQL services tell two times apart by
 def companion(id: str) -> str:  # noqa: A002 - what it is called everywhere
     """Return the id of a session's companion."""
     return id + RESERVED
+
+
+def claim(id: str) -> str:  # noqa: A002
+    """Return the id of the session whose making is a session's abort, where nothing else tells who was first."""
+    return f"{id}:abort{RESERVED}"
 
 
 def is_companion(id: str) -> bool:  # noqa: A002
@@ -51,6 +68,17 @@ def read_markers(session: Session) -> Iterator[Marker]:
             yield marker
     # A companion may have been made with a state, and its events may not all have been kept.
     yield from (marker for marker in _read(session.state, "") if (marker.kind == "abort") not in told)
+
+
+def claim_state(marker: Marker) -> dict[str, str]:
+    """Return the state of a session whose making is an abort."""
+    return {_ABORT: marker.reason, _ABORT_TIME: spell(marker.time or datetime.now(UTC)), _NONCE: marker.nonce}
+
+
+def read_claim(session: Session) -> Marker:
+    """Return the abort that a session was made for."""
+    told = session.state
+    return Marker("abort", str(told.get(_ABORT, "")), _time(told.get(_ABORT_TIME)), str(told.get(_NONCE, "")))
 
 
 def _read(state: dict[str, Any], nonce: str) -> Iterator[Marker]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Awaitable
-from typing import Any, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from google.adk.errors import StaleSessionError
 from google.adk.errors.already_exists_error import AlreadyExistsError
@@ -13,7 +13,16 @@ from google.adk.sessions import BaseSessionService, Session
 from google.genai import types
 
 from statestore.adapters.adk._events import seen_event, seen_time
-from statestore.adapters.adk._markers import KEYS, companion, is_companion, read_markers, write_marker
+from statestore.adapters.adk._markers import (
+    KEYS,
+    claim,
+    claim_state,
+    companion,
+    is_companion,
+    read_claim,
+    read_markers,
+    write_marker,
+)
 from statestore.adapters.adk._service import StateStoreSessionService
 from statestore.errors import Conflict, Corrupt, NotFound, NotSupported, StateStoreError, Unavailable
 from statestore.ops import Answer, Key, Marker, Markers, Request, Seen, python_rules
@@ -22,6 +31,8 @@ from statestore.ops._pending import CONFIRMATION, INPUT
 __all__ = ["AdkSource"]
 
 T = TypeVar("T")
+
+_RACES: Final = 100
 
 
 class AdkSource:
@@ -60,7 +71,10 @@ class AdkSource:
 
     @property
     def exact(self) -> bool:
-        """Whether the service refuses whoever has not seen the newest event; only ours does that in every case."""
+        """Whether the service refuses whoever has not seen the newest event; only ours does that in every case.
+
+        Of several aborts one succeeds with any service that takes ids.
+        """
         return isinstance(self.service, StateStoreSessionService)
 
     async def sessions(self, user_id: str = "", *, scan: bool = False) -> AsyncIterator[Seen]:
@@ -77,7 +91,8 @@ class AdkSource:
                 yield await self._see(key, error, updated=row.last_update_time)
                 continue
             if session is not None:
-                yield await self._see(key, session, has_markers=(row.user_id, companion(row.id)) in marked)
+                beside = {(row.user_id, companion(row.id)), (row.user_id, claim(row.id))}
+                yield await self._see(key, session, has_markers=bool(beside & marked))
 
     async def find(self, id: str) -> list[Key]:  # noqa: A002 - what it is called everywhere
         """Return the keys of all sessions with this id; blanks around it do not count."""
@@ -102,26 +117,47 @@ class AdkSource:
         if is_companion(key.id):
             return Markers()
         session = await self._get(key, companion(key.id.strip()))
-        return Markers() if session is None else Markers(tuple(read_markers(session)), session)
+        found = [] if session is None else list(read_markers(session))
+        if not self.exact and (made := await self._get(key, claim(key.id.strip()))) is not None:
+            first = read_claim(made)
+            found = [first, *(marker for marker in found if marker.nonce != first.nonce)]
+        return Markers(tuple(found), session)
 
     async def mark(self, key: Key, marker: Marker, at: Any) -> None:
-        """Add one marker to a session's companion, behind `at`, as exactly as the service tells who was first.
+        """Add one marker to a session's companion, behind `at`.
+
+        Every service makes a session with a given id once. Where that alone tells who was first, an abort is the making
+        of one more session, which no other operator can make again.
 
         Raises:
-            Conflict: the service says that there are others by now.
+            Conflict: there are others by now.
             NotFound: the id is reserved for companions.
             NotSupported: the service chooses all ids itself.
             Unavailable: the service failed.
         """
         if is_companion(key.id):
             raise NotFound("this id is reserved for what operators say of sessions", session=key.id)
-        session: Session = await self._companion(key) if at is None else at
+        id_ = key.id.strip()
+        claimed = marker.kind == "abort" and not self.exact
+        if claimed:
+            await self._make(key, claim(id_), claim_state(marker))
+        for _ in range(_RACES):
+            try:
+                session: Session = at if at is not None else await self._make(key, companion(id_), {})
+                return await self._append(session, marker)
+            except Conflict:
+                if not claimed:
+                    raise
+                at = await self._get(key, companion(id_))
+        raise _overtaken(key)
+
+    async def _append(self, session: Session, marker: Marker) -> None:
         try:
             await self.service.append_event(session, write_marker(marker, session))
         except (StaleSessionError, SessionNotFoundError) as error:
-            raise Conflict("others have marked the session meanwhile: read and decide again", session=key.id) from error
+            raise _overtaken(session) from error
         except Exception as error:
-            raise _failure(error, effect_unknown=True, session=key.id) from error
+            raise _failure(error, effect_unknown=True, session=session.id) from error
 
     async def answer(self, seen: Seen, request: Request, response: Any) -> Answer:
         """Return the user's turn that answers a request; give it to a runner, which writes it.
@@ -155,29 +191,29 @@ class AdkSource:
             response = json.dumps(response)  # else it would be taken for what it spells
         return {"result": response}
 
-    async def _companion(self, key: Key) -> Session:
-        """Make a session's companion.
+    async def _make(self, key: Key, id_: str, state: dict[str, Any]) -> Session:
+        """Make a session beside one.
 
         Raises:
             Conflict: somebody else has made it.
             NotSupported: the service chooses all ids itself.
         """
-        id_ = companion(key.id.strip())
         refusal = NotSupported(
             "the session service chooses all ids itself, so sessions can't be marked there", session=key.id
         )
+        names = {"app_name": self._app, "user_id": key.user_id}
         try:
-            made = await self.service.create_session(app_name=self._app, user_id=key.user_id, session_id=id_)
+            made = await self.service.create_session(session_id=id_, state=state, **names)
         except AlreadyExistsError as error:
-            raise Conflict("others have marked the session meanwhile: read and decide again", session=key.id) from error
+            raise _overtaken(key) from error
         except StateStoreError:
             raise
         except (NotImplementedError, ValueError) as error:
             raise refusal from error
         except Exception as error:
-            raise _failure(error, session=key.id) from error
+            raise _failure(error, effect_unknown=True, session=key.id) from error
         if made.id != id_:
-            await self.service.delete_session(app_name=self._app, user_id=key.user_id, session_id=made.id)
+            await self.service.delete_session(session_id=made.id, **names)
             raise refusal
         return made
 
@@ -216,6 +252,10 @@ class AdkSource:
             marker_error=marker_error,
             at=found,
         )
+
+
+def _overtaken(session: Key | Session) -> Conflict:
+    return Conflict("others have marked the session meanwhile: read and decide again", session=session.id)
 
 
 def _is_json(text: str) -> bool:

@@ -24,6 +24,7 @@ from google.genai import types
 from statestore.adapters.adk import AdkSource, StateStoreSessionService, open_source
 from statestore.errors import (
     AlreadyAborted,
+    Conflict,
     InvalidAnswer,
     NotFound,
     NotSupported,
@@ -31,7 +32,7 @@ from statestore.errors import (
     StateStoreError,
     Unavailable,
 )
-from statestore.ops import Detail, Operator, State
+from statestore.ops import Detail, Key, Marker, Operator, State
 from statestore_local import LocalStore
 from tests.adapters.adk.services import ALL, APP, USER, on_memory, said
 
@@ -434,6 +435,52 @@ def test_two_operators_who_saw_the_same_are_told_apart_by_our_service(tmp_path):
         assert len(winners) == 1
         assert all(isinstance(outcome, AlreadyAborted) for outcome in outcomes if outcome is not None)
         assert (await operator(service).get("one")).abort_reason == f"by {winners[0]}"
+
+    asyncio.run(case())
+
+
+def test_e5_of_two_aborts_that_rest_on_the_same_look_one_succeeds(service):
+    async def case():
+        await told(service, said("a"))
+        first, second = AdkSource(service, APP), AdkSource(service, APP)
+        key = Key(APP, USER, "one")
+        looks = [await source.markers(key) for source in (first, second)]
+        await first.mark(key, Marker("abort", "first", datetime.now(UTC), "n1"), looks[0].at)
+        with pytest.raises(Conflict):
+            await second.mark(key, Marker("abort", "second", datetime.now(UTC), "n2"), looks[1].at)
+        assert [marker.reason for marker in (await second.markers(key)).all] == ["first"]
+        # The Go system sees it too.
+        row = await service.get_session(app_name=APP, user_id=USER, session_id="one:mast-ops")
+        assert [event.id for event in row.events] == ["n1"]
+
+    asyncio.run(case())
+
+
+def test_an_abort_and_a_mark_that_rest_on_the_same_look_are_both_there(service):
+    async def case():
+        await told(service, said("a"))
+        source, key = AdkSource(service, APP), Key(APP, USER, "one")
+        look = await source.markers(key)
+        await source.mark(key, Marker("interrupt", "cut", datetime.now(UTC), "n1"), look.at)
+        try:
+            await source.mark(key, Marker("abort", "stop", datetime.now(UTC), "n2"), look.at)
+        except Conflict:
+            assert source.exact
+            await source.mark(key, Marker("abort", "stop", datetime.now(UTC), "n2"), (await source.markers(key)).at)
+        assert {marker.nonce for marker in (await source.markers(key)).all} == {"n1", "n2"}
+
+    asyncio.run(case())
+
+
+def test_b68_whoever_holds_a_session_is_not_disturbed_by_markers(service):
+    async def case():
+        await told(service, said("a"))
+        held = await service.get_session(app_name=APP, user_id=USER, session_id="one")
+        await operator(service).mark_interrupted("one", "cut")
+        await operator(service).abort("one", "stop")
+        await operator(service).clear_interrupted("one")
+        await service.append_event(held, said("b"))
+        assert (await operator(service).get("one")).event_count == 2
 
     asyncio.run(case())
 
