@@ -45,13 +45,13 @@ _TICK: Final = 1e-6  # what SQL services tell two times apart by
 
 
 def companion(id: str) -> str:  # noqa: A002 - what it is called everywhere
-    """Return the id of a session's companion."""
-    return id + RESERVED
+    """Return the id of a session's companion; blanks around the session's do not count."""
+    return id.strip() + RESERVED
 
 
 def claim(id: str) -> str:  # noqa: A002
     """Return the id of the session whose making is a session's abort, where nothing else tells who was first."""
-    return f"{id}:abort{RESERVED}"
+    return f"{id.strip()}:abort{RESERVED}"
 
 
 def is_companion(id: str) -> bool:  # noqa: A002

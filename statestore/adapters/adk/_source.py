@@ -99,8 +99,8 @@ class AdkSource:
         wanted = id.strip()
         if not wanted or is_companion(wanted):
             return []
-        users = sorted(row.user_id for row in await self._list("") if row.id == wanted)
-        return [Key(self._app, user, wanted) for user in users]
+        rows = sorted((row.user_id, row.id) for row in await self._list("") if row.id.strip() == wanted)
+        return [Key(self._app, user, id_) for user, id_ in rows]
 
     async def read(self, key: Key) -> Seen | None:
         """Return one session as it is now; None where there is none."""
@@ -116,9 +116,9 @@ class AdkSource:
         """Return a session's markers, whether it exists or not."""
         if is_companion(key.id):
             return Markers()
-        session = await self._get(key, companion(key.id.strip()))
+        session = await self._get(key, companion(key.id))
         found = [] if session is None else list(read_markers(session))
-        if not self.exact and (made := await self._get(key, claim(key.id.strip()))) is not None:
+        if not self.exact and (made := await self._get(key, claim(key.id))) is not None:
             first = read_claim(made)
             found = [first, *(marker for marker in found if marker.nonce != first.nonce)]
         return Markers(tuple(found), session)
@@ -137,18 +137,17 @@ class AdkSource:
         """
         if is_companion(key.id):
             raise NotFound("this id is reserved for what operators say of sessions", session=key.id)
-        id_ = key.id.strip()
         claimed = marker.kind == "abort" and not self.exact
         if claimed:
-            await self._make(key, claim(id_), claim_state(marker))
+            await self._make(key, claim(key.id), claim_state(marker))
         for _ in range(_RACES):
             try:
-                session: Session = at if at is not None else await self._make(key, companion(id_), {})
+                session: Session = at if at is not None else await self._make(key, companion(key.id), {})
                 return await self._append(session, marker)
             except Conflict:
                 if not claimed:
                     raise
-                at = await self._get(key, companion(id_))
+                at = await self._get(key, companion(key.id))
         raise _overtaken(key)
 
     async def _append(self, session: Session, marker: Marker) -> None:
