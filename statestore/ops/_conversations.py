@@ -138,7 +138,7 @@ def _say(state: Digest, messages: list[dict[str, Any]], time: str) -> Digest:
     opened, journal = Open(state.pending), list(state.more or ())
     for place, message in enumerate(messages, state.count):
         short = _short(message, time)
-        if short.keys() & {"tool_calls", "tool_result", "meta"}:
+        if short.keys() & {"calls", "answers", "asks"}:
             journal.append([place, short])
             opened.add(_event(short))
     return replace(state, count=state.count + len(messages), pending=tuple(opened.requests), more=journal or None)
@@ -153,42 +153,38 @@ def _replay(journal: list[Any]) -> tuple[Request, ...]:
 
 
 def _short(message: dict[str, Any], time: str) -> dict[str, Any]:
-    """Return what of a message an operator needs to know, in its own words and types that are right."""
+    """Return what of a message an operator needs to know."""
     stamp = message.get("timestamp")
     short: dict[str, Any] = {"role": _text(message.get("role")), "timestamp": stamp if read_time(stamp) else time}
-    calls = [each for each in message.get("tool_calls") or () if isinstance(each, dict)]
-    if calls:
-        names_ = ("id", "name")
-        short["tool_calls"] = [
-            {name: _text(each.get(name)) for name in names_}
-            | {"message": _text(_dict(each.get("args")).get("message"))}
-            for each in calls
-        ]
-    if answered := _text(_dict(message.get("tool_result")).get("id")):
-        short["tool_result"] = answered
-    meta = _dict(message.get("meta"))
-    if asked := {key: each for key in ("requested_input", "answered_input") if (each := _dict(meta.get(key)))}:
-        short["meta"] = asked
-    return short
+    calls, meta = message.get("tool_calls"), _dict(message.get("meta"))
+    short["calls"] = [
+        [_text(each.get("id")), _text(each.get("name")), _text(_dict(each.get("args")).get("message"))]
+        for each in (calls if isinstance(calls, list) else ())
+        if isinstance(each, dict)
+    ]
+    ids = _dict(message.get("tool_result")).get("id"), _dict(meta.get("answered_input")).get("interrupt_id")
+    short["answers"] = [id_ for id_ in map(_text, ids) if id_]
+    short["asks"] = _dict(meta.get("requested_input"))
+    return {key: value for key, value in short.items() if value}
 
 
 def _event(short: dict[str, Any]) -> Event:
     """Return the event that a shortened message is."""
-    meta = short.get("meta", {})
-    asked, answered = meta.get("requested_input", {}), meta.get("answered_input", {})
-    calls = [Call(each["id"], each["name"], {"message": each["message"]}) for each in short.get("tool_calls", ())]
-    closed = [short.get("tool_result", ""), _text(answered.get("interrupt_id"))]
-    requested = Requested(
-        _text(asked.get("interrupt_id")),
-        _text(asked.get("message")),
-        asked.get("response_schema"),
-        asked.get("payload"),
-    )
+    asked = short.get("asks", {})
+    calls = [Call(id_, name, {"message": message}) for id_, name, message in short.get("calls", ())]
     return Event(
-        author=_text(asked.get("author")) or short["role"],
+        author=_text(asked.get("author")) or short.get("role", ""),
         time=read_time(short["timestamp"]),
-        parts=[*(Part(call=call) for call in calls), *(Part(response=Response(id_)) for id_ in closed)],
-        requested_input=requested,
+        parts=[
+            *(Part(call=call) for call in calls),
+            *(Part(response=Response(id_)) for id_ in short.get("answers", ())),
+        ],
+        requested_input=Requested(
+            _text(asked.get("interrupt_id")),
+            _text(asked.get("message")),
+            asked.get("response_schema"),
+            asked.get("payload"),
+        ),
         long_running=[call.id for call in calls],
     )
 

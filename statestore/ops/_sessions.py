@@ -100,9 +100,10 @@ class SessionsSource(LogSource):
         if not valid_id(id_) or user == RESERVED:
             return None
         try:
-            return Key(self.app_name, names.unquote(user) if user else "", id_)
+            name = names.unquote(user) if user else ""
         except InvalidName:  # what is deeper below belongs to somebody else
             return None
+        return Key(self.app_name, name, id_) if name or not user else None  # nobody is called ""
 
     def _log(self, key: Key) -> str | None:
         try:

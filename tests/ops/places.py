@@ -298,6 +298,9 @@ class ConversationsPlace(Place):
             {"role": "assistant", "tool_calls": [None, {}, {"id": None}, {"id": 7}]},
             {"role": "assistant", "meta": {"requested_input": None, "answered_input": None}},
             {"role": "assistant", "meta": {"requested_input": {"interrupt_id": ""}}},
+            {"role": 7, "tool_calls": 7, "tool_result": [], "meta": "", "timestamp": {}},
+            {"role": None, "tool_calls": {"id": "a"}, "tool_result": {"id": ["a"]}, "meta": {"answered_input": []}},
+            {},
         ]
         self.put(session, "messages", {"messages": odd})
         return len(odd)
