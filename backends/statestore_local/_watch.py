@@ -12,8 +12,7 @@ from typing import Final
 __all__ = ["watching"]
 
 _MODIFY: Final = 0x2
-_ATTRIBUTES: Final = 0x4  # the number of names among them: so an open file tells that it was deleted
-_DELETED: Final = 0x400
+_ATTRIBUTES: Final = 0x4  # the number of names among them: so an open file tells that it was deleted or replaced
 _MOVED: Final = 0x800
 _LONGEST: Final = 86400.0  # seconds that `poll` is asked for: more would not fit
 
@@ -57,7 +56,7 @@ def _watch(file: int) -> int:
         return -1
     # By its descriptor, since its path may lead elsewhere by now.
     path = f"/proc/self/fd/{file}".encode()
-    if fd >= 0 and system.inotify_add_watch(fd, path, _MODIFY | _ATTRIBUTES | _DELETED | _MOVED) < 0:
+    if fd >= 0 and system.inotify_add_watch(fd, path, _MODIFY | _ATTRIBUTES | _MOVED) < 0:
         os.close(fd)
         return -1
     return fd

@@ -57,13 +57,13 @@ def test_days_are_in_utc(run: Run, tmp_path: Path) -> None:
         log = RecordLog(store, "a")
         log.append("note", expect=1, time="2026-09-28T23:30:00Z")
         log.append("note", time="2026-09-29T01:00:00+02:00")
-        log.append("note", time="2026-09-28T23:00:00-02:00")
+        log.append("note", time="2026-09-29T01:59:59+02:00")
         log.append("step", time="2026-09-29T12:00:00Z", usage=Usage(input=5, output=2))
         log.append("step", time="2026-09-29T12:00:00Z")
     found = summary(run, tmp_path / "store")
     assert {day: (part["records"], part["steps"], part["told"]) for day, part in found["days"].items()} == {
-        "2026-09-28": (2, 0, 0),
-        "2026-09-29": (3, 2, 1),
+        "2026-09-28": (3, 0, 0),
+        "2026-09-29": (2, 2, 1),
     }
     assert found["days"]["2026-09-28"]["usage"] is None
     assert found["days"]["2026-09-29"]["usage"] == {"input": 5, "output": 2, "cache_read": 0, "cache_write": 0}

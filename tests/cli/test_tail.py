@@ -26,7 +26,8 @@ def numbers(lines: list[dict[str, dict[str, int]]]) -> list[int]:
 @contextmanager
 def following(*args: object) -> Iterator[subprocess.Popen[bytes]]:
     command = [sys.executable, "-P", "-m", "statestore", "tail", *map(str, args), "-f"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    env = os.environ | {"PYTHONUNBUFFERED": ""}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env) as process:
         yield process
         process.kill()
 

@@ -15,7 +15,7 @@ import pytest
 from statestore.errors import Conflict, Corrupt, NotFound
 from statestore.records import Following, RecordLog, follow
 from statestore.store import NEW, Store, Tail
-from statestore_local import LocalStore
+from statestore_local import LocalStore, _watch
 from statestore_memory import MemoryStore
 
 
@@ -236,7 +236,7 @@ def test_a_killed_writer_loses_nothing_for_its_follower(tmp_path):
     code = """
 import sys
 from statestore.records import RecordLog
-from statestore_local import LocalStore
+from statestore_local import LocalStore, _watch
 log = RecordLog(LocalStore(sys.argv[1], sync="never"), "a")
 log.append("note", b"0", expect=1)
 print("made", flush=True)
@@ -346,10 +346,15 @@ def test_a_local_store_waits_for_the_change_itself(local, monkeypatch):
     assert local.wait("a", tail, 0.01) is False
     assert local.wait("a", Tail(1, tail.run), 3600) is True
 
+    watched, real = threading.Event(), _watch.Watch.wait
+    monkeypatch.setattr(_watch.Watch, "wait", lambda *args: watched.set() or real(*args))
+
     def meanwhile(act):
         found = []
+        watched.clear()
         thread = threading.Thread(target=lambda: found.append(local.wait("a", tail, 3600)))
         thread.start()
+        assert watched.wait(60)
         act()
         thread.join()
         return found
@@ -365,6 +370,8 @@ def test_a_local_store_waits_for_the_change_itself(local, monkeypatch):
     path.with_suffix(".other").write_bytes(b"x" * tail.size)
     assert meanwhile(lambda: path.with_suffix(".other").rename(path)) == [True]
     tail = local.tail("a")
+    assert meanwhile(lambda: path.rename(path.with_suffix(".away"))) == [True]
+    path.with_suffix(".away").rename(path)
     assert meanwhile(lambda: other.delete("a")) == [True]
     other.close()
 
