@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
@@ -82,7 +83,10 @@ class _FileSource(AdkSource):
 
     async def mark(self, key: Key, marker: Marker, at: Any) -> None:
         if isinstance(self.service, _Untouched):
-            untouched, self.service = self.service, DatabaseSessionService(_URL, **_opened(self._path, "mode=rw"))
+            untouched, self.service = (
+                self.service,
+                DatabaseSessionService(_URL, **_opened(self._path, lambda _: "mode=rw")),
+            )
             await untouched.close()
         await super().mark(key, marker, at)
 
@@ -91,7 +95,7 @@ class _Untouched(DatabaseSessionService):
     """google-adk's service over a file that it can't change: it makes no tables and no indexes."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(_URL, **_opened(path, _reading(path)))
+        super().__init__(_URL, **_opened(path, _reading))
 
     async def prepare_tables(self) -> None:
         """Look which schema the file has, and nothing else."""
@@ -140,11 +144,12 @@ def _uri(path: Path, how: str) -> str:
     return f"file:{quote(os.path.abspath(path))}?{how}"
 
 
-def _opened(path: Path, how: str) -> dict[str, Any]:
-    """Return how SQLAlchemy connects to a file; an address of its own could not name every file."""
+def _opened(path: Path, how: Callable[[Path], str]) -> dict[str, Any]:
+    """Return how SQLAlchemy connects to a file, anew each time; an address of its own could not name every file."""
     import aiosqlite
+    from sqlalchemy import NullPool
 
-    return {"async_creator": lambda: aiosqlite.connect(_uri(path, how), uri=True)}
+    return {"async_creator": lambda: aiosqlite.connect(_uri(path, how(path)), uri=True), "poolclass": NullPool}
 
 
 def _apps(path: Path) -> list[str]:

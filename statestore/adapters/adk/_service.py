@@ -80,7 +80,8 @@ class StateStoreSessionService(BaseSessionService):
         self._catalog: Catalog[Brief] | None = None
         self._making = Lock()
         self._closed = False
-        self._written: set[str] = set()
+        self._flushes = store.capabilities.flushes and not store.capabilities.durable
+        self._written: set[str] = set()  # what is to be flushed
         self._locks: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
 
     def __repr__(self) -> str:
@@ -223,17 +224,15 @@ class StateStoreSessionService(BaseSessionService):
 
     async def flush(self) -> None:
         """Make durable what this service has written, where the store does that on demand only."""
-        can = self.store.capabilities
         while self._written:
             log = self._written.pop()
-            if can.flushes and not can.durable:
-                try:
-                    await asyncio.to_thread(self.store.flush, log)
-                except NotFound:
-                    pass
-                except BaseException:
-                    self._written.add(log)
-                    raise
+            try:
+                await asyncio.to_thread(self.store.flush, log)
+            except NotFound:
+                pass
+            except BaseException:
+                self._written.add(log)
+                raise
 
     async def close(self) -> None:
         """Let go of the catalog; every later call but this one raises ``Closed``."""
@@ -252,7 +251,7 @@ class StateStoreSessionService(BaseSessionService):
         """Do work in a thread, to its end."""
         if self._closed:
             raise Closed("this service was closed: make another one", store=type(self.store).__name__)
-        for key in writes:
+        for key in writes if self._flushes else ():
             self._written |= {self._ledger.log(key)} | {
                 self._ledger.shared(scope, key.app, key.user).name for scope in SHARED
             }

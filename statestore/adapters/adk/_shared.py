@@ -263,14 +263,13 @@ class SharedLog:
         for _ in range(RACES):
             state = self.read()
             if state is None or (state.last.log, state.last.run) != (log, run):
-                return
+                return None
             try:
                 if not self.decided(state):
-                    return
-                self._append(Entry(), state)
+                    return None
+                return self._append(Entry(), state)
             except (Moved, Conflict):
                 continue
-            return
         raise self._overtaken()
 
     def _append(self, entry: Entry, behind: State | None = None) -> None:
@@ -286,13 +285,11 @@ class SharedLog:
                 else:
                     entry = msgspec.structs.replace(entry, base={}, back=(0, 1), before=False)
                 log.append(_STATE, _encode(entry), expect=number)
-            except Moved:
-                continue
-            except Conflict:
+            except (Moved, Conflict):
                 if behind is not None:
                     raise
-                continue
-            return
+            else:
+                return
         raise self._overtaken()
 
     def _behind(self, entry: Entry, state: State, took_effect: bool) -> Entry:

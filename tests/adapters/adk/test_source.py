@@ -540,6 +540,22 @@ def test_b51_a_marker_goes_into_the_file_without_a_daemon(tmp_path, journal):
     asyncio.run(case())
 
 
+def test_who_looks_again_sees_what_a_writer_has_added_meanwhile(tmp_path):
+    async def case():
+        path = tmp_path / "sessions.db"
+        await fill(path)
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("PRAGMA journal_mode=WAL")
+        async with Operator(open_source(f"sqlite:///{path}")) as op:
+            assert len(await op.list()) == 1
+            async with DatabaseSessionService(f"sqlite+aiosqlite:///{path}") as service:
+                await service.create_session(app_name=APP, user_id=USER, session_id="two")
+                assert len(await op.list()) == 2
+            assert len(await op.list()) == 2
+
+    asyncio.run(case())
+
+
 def test_b47_what_is_not_there_is_named_and_not_made(tmp_path):
     with pytest.raises(Unavailable, match="missing"):
         open_source(f"sqlite:///{tmp_path}/missing.db")
