@@ -115,10 +115,11 @@ _decode = msgspec.json.Decoder(Header).decode
 _PLAIN = r'"[ !#-\[\]-~]*"'
 _NUMBER = r"(?:0|[1-9][0-9]{0,17})"
 _TEXTS = "type|step|provider|for|full_output|via|source|model|harness|request"
+_SEALED = "key|seal"  # members of sealed records: a scan need not know what they mean to see that they are plain
 match_plain = re.compile(
     (
         rf'\{{"n":{_NUMBER},"kind":{_PLAIN},"id":{_PLAIN},"time":"{COMMON_TIME}","len":(0|[1-9][0-9]{{0,13}})'
-        rf'(?:,"(?:{_TEXTS})":{_PLAIN}|,"(?:exit|upto)":-?{_NUMBER}|,"truncated":true)*\}}\n'
+        rf'(?:,"(?:{_TEXTS}|{_SEALED})":{_PLAIN}|,"(?:exit|upto)":-?{_NUMBER}|,"truncated":true)*\}}\n'
     ).encode()
 ).match
 """Matches a header line, newline included, that is spelled as nearly all are; its group is ``len``.

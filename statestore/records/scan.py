@@ -83,7 +83,14 @@ class Scan:
         want, ahead = self._chunk, b""
         while self.number < before:
             begin, at, number = self.end, 0, self.number
-            buffer = ahead or self._fetch(begin, begin + want)
+            damage = None
+            try:
+                buffer = ahead or self._fetch(begin, begin + want)
+            except Corrupt as error:
+                # A store that knows of damage says where: what stands before it is read.
+                if error.offset is None or error.offset <= begin:
+                    raise
+                buffer, damage = self._fetch(begin, error.offset), error
             ahead = b""
             size = len(buffer)
             find = buffer.find
@@ -109,6 +116,10 @@ class Scan:
             self.end, self.number = begin + at, number
             if number == before:
                 return
+            if damage is not None:
+                if at == 0:
+                    raise damage
+                continue
             if body == 0:
                 if size < want or size - at > MAX_HEADER:
                     self._end_without_newline(buffer[at:])

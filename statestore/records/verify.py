@@ -63,7 +63,9 @@ def examine(log: str, fetch: Fetch) -> Verdict:
             if record.n != records.number - 1 and misnumbered is None:
                 misnumbered = records.number - 1
     except Corrupt as damage:
-        following = _following(fetch, records.end, log)
+        following = 0
+        with suppress(Corrupt):  # of a store that knows of the damage, and gives nothing behind it
+            following = _following(fetch, records.end, log)
         return Verdict(log, records.number - 1, records.end, 0, damage, following, misnumbered)
     return Verdict(log, records.number - 1, records.end, records.torn, misnumbered=misnumbered)
 

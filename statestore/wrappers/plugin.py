@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from pathlib import Path
+from typing import Self
 
-from pydantic import BaseModel, ByteSize, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ByteSize, ConfigDict, Field, SecretStr, field_validator, model_validator
 
 from statestore.caches import cache_directory
+from statestore.errors import PluginError
 from statestore.names import check, check_prefix
 from statestore.plugins import Wrapping, hookimpl
 from statestore.store import Store
 
-__all__ = ["CachedOptions", "InstrumentedOptions", "PrefixedOptions", "ReadOnlyOptions", "statestore_wrappers"]
+__all__ = [
+    "CachedOptions",
+    "EncryptedOptions",
+    "InstrumentedOptions",
+    "PrefixedOptions",
+    "ReadOnlyOptions",
+    "statestore_wrappers",
+]
 
 
 class CachedOptions(BaseModel):
@@ -30,6 +40,23 @@ class CachedOptions(BaseModel):
         if directory is not None and directory.parts[:1] and directory.parts[0].startswith("~"):
             raise ValueError("~ is not expanded: write the whole path")
         return directory
+
+
+class EncryptedOptions(BaseModel):
+    """The keys, or the file that has them: 32 bytes each, in base64. The first one seals, and all of them open."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    keys: SecretStr | None = None
+    """Separated by commas."""
+    key_file: Path | None = None
+    """A file with one key a line."""
+
+    @model_validator(mode="after")
+    def _has_one_source(self) -> Self:
+        if (self.keys is None) == (self.key_file is None):
+            raise ValueError("give either keys or a key_file")
+        return self
 
 
 class ReadOnlyOptions(BaseModel):
@@ -73,6 +100,40 @@ def _read_only(store: Store, options: ReadOnlyOptions, origin: str) -> Store:
     return ReadOnly(store)
 
 
+def _encrypted(store: Store, options: EncryptedOptions, origin: str) -> Store:
+    try:
+        from statestore.wrappers.encrypted import Encrypted
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "cryptography":
+            raise
+        raise PluginError(
+            "this wrapper needs a package that is not installed: pip install 'statestore[crypto]'",
+            wrapper="encrypted",
+            missing="cryptography",
+        ) from error
+    try:
+        if options.keys is not None:
+            words = options.keys.get_secret_value().split(",")
+        else:
+            assert options.key_file is not None
+            words = options.key_file.read_text("ascii").split()
+        keys = [b64decode(word.strip(), validate=True) for word in words]
+        return Encrypted(store, keys)
+    except ValueError:  # its text may hold what was given
+        pass
+    except OSError as error:
+        raise PluginError(
+            f"the file of the keys cannot be read: {(error.strerror or 'it failed').lower()}",
+            wrapper="encrypted",
+            option="encrypted_key_file",
+        ) from error
+    raise PluginError(
+        "a key is 32 random bytes in base64, such as `openssl rand -base64 32` prints",
+        wrapper="encrypted",
+        option="encrypted_keys" if options.keys is not None else "encrypted_key_file",
+    )
+
+
 def _instrumented(store: Store, options: InstrumentedOptions, origin: str) -> Store:
     from statestore.wrappers.instrumented import Instrumented
 
@@ -94,6 +155,12 @@ def statestore_wrappers() -> list[Wrapping]:
             options=CachedOptions,
             wrap=_cached,
             summary="keeps what was read in a local directory, so that known logs are not fetched again",
+        ),
+        Wrapping(
+            name="encrypted",
+            options=EncryptedOptions,
+            wrap=_encrypted,
+            summary="seals the bodies of records with AES-GCM; headers stay readable",
         ),
         Wrapping(
             name="instrumented",

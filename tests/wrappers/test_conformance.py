@@ -14,6 +14,7 @@ from statestore.store import LogInfo, Snapshot, Store, Tail
 from statestore.wrappers import Faulty, Instrumented, Prefixed, ReadOnly, Wrapper
 from statestore.wrappers._wrapper import WrappedSnapshot
 from tests.conformance import test_local, test_memory
+from tests.wrappers.framed import sealed
 
 Wrap = Callable[[Store], Wrapper]
 
@@ -112,3 +113,34 @@ def below_local(place: Path) -> Iterator[Harness]:
 
 
 test_prefixed_over_local = conformance(below_local, sample=0.02, levels=["core"])
+
+# The kit appends bytes of all kinds, and an encrypted store takes whole records: each byte is made one.
+LARGE = dict.fromkeys(
+    (
+        "a-copy-and-a-creation-have-one-winner",
+        "a-copy-of-a-growing-log-is-a-beginning-of-it",
+        "a-copy-of-a-long-log-is-whole",
+        "a-copy-shows-to-another-store-object",
+        "a-copy-target-has-one-winner",
+        "a-log-may-have-any-length",
+        "a-reader-of-a-growing-log-sees-a-beginning-of-it",
+        "a-stream-ends-where-the-log-ended",
+        "a-stream-joins-its-pieces-without-a-seam",
+        "an-append-returns-the-tail-behind-its-bytes",
+        "an-append-that-differs-in-one-byte-is-refused",
+        "zeros-and-blanks-are-kept",
+    ),
+    "it appends more bytes at once than are worth as many records; test_encrypted.py tries large ones",
+)
+
+
+test_encrypted_over_memory = conformance(
+    over_memory(wrap=sealed, crash=lambda store: None, raw_read=None, raw_write=None, divergences=LARGE),
+    sample=0.02,
+    levels=["concurrent"],
+)
+test_encrypted_over_local = conformance(
+    over_local(wrap=sealed, crash=None, raw_read=None, raw_write=None, raw_aside=None, divergences=LARGE),
+    sample=0.02,
+    levels=["core"],
+)
