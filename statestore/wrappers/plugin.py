@@ -116,7 +116,7 @@ def _encrypted(store: Store, options: EncryptedOptions, origin: str) -> Store:
             words = options.keys.get_secret_value().split(",")
         else:
             assert options.key_file is not None
-            words = options.key_file.read_text("ascii").split()
+            words = options.key_file.read_bytes().decode("ascii").split()
         keys = [b64decode(word.strip(), validate=True) for word in words]
         return Encrypted(store, keys)
     except ValueError:  # its text may hold what was given
