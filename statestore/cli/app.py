@@ -73,7 +73,9 @@ class _Commands(TyperGroup):
         except BrokenPipeError:
             status = _READER_GONE
         except StateStoreError as error:
-            fail(error, as_json="--json" in given)
+            # The operator's commands name themselves: what they print is often kept in a log of many programs.
+            label = f"statestore sessions {given[1]}" if given[:1] == ["sessions"] else "error"
+            fail(error, as_json="--json" in given, label=label)
         except typer.Abort:
             status = _INTERRUPTED
         except OSError as error:

@@ -125,9 +125,9 @@ def complain(text: str) -> None:
         sys.stderr.write(safe(text) + "\n")
 
 
-def fail(error: StateStoreError, *, as_json: bool) -> None:
+def fail(error: StateStoreError, *, as_json: bool, label: str = "error") -> None:
     """Print an error on standard error: a line for people and, where asked for, then one for programs."""
-    complain(f"error: {error}")
+    complain(f"{label}: {error}")
     if error.__cause__ is not None and "see the cause" in error.message:
         complain(f"cause: {_cause(error.__cause__)}")
     if as_json:

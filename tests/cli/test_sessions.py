@@ -174,7 +174,7 @@ def test_b46_what_is_not_there_is_1(run: Run, root: Path) -> None:
     for command in (["show"], ["abort"], ["resume", "--interrupt", "a", "--response", "1"], ["interrupted", "--clear"]):
         ran = run("sessions", *command, root, "00000000", "--json")
         assert (ran.status, ran.out) == (1, "")
-        assert ran.err.startswith("error: there is no such session session=00000000")
+        assert ran.err.startswith(f"statestore sessions {command[0]}: there is no such session session=00000000")
         assert ran.error["error"] == "NotFound"
 
 
