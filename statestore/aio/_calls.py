@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
-from statestore.aio._pool import Pool
+from statestore.aio._pool import Pool, aside, settled
+from statestore.aio._turns import Turns
 from statestore.errors import Closed
 
-__all__ = ["Calls", "Outcome", "outcome"]
+__all__ = ["Calls", "Outcome", "outcome", "tell"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -33,19 +35,20 @@ class Outcome(NamedTuple):
     error: BaseException | None = None
 
 
-def outcome(error: BaseException) -> Outcome | None:
+def outcome(error: BaseException | None) -> Outcome | None:
     """Return what came of the call that a task was cancelled in; None where none was begun, nor ever will be.
+
+    What was only taken for the task, as a hold is, has been let go.
 
     Args:
         error: the ``asyncio.CancelledError`` that the call raised, or what has it as its cause, such as the
             ``TimeoutError`` of ``asyncio.timeout``.
     """
-    seen: BaseException | None = error
-    while seen is not None:
-        found = getattr(seen, _OUTCOME, None)
+    while error is not None:
+        found = getattr(error, _OUTCOME, None)
         if isinstance(found, Outcome):
             return found
-        seen = seen.__cause__
+        error = error.__cause__
     return None
 
 
@@ -54,10 +57,14 @@ class Calls:
 
     Args:
         pool: the threads.
+
+    Attributes:
+        turns: the lines of those who wait for their turn.
     """
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
+        self.turns = Turns()
         self._closed = False
         self._pid = os.getpid()
         self._under_way: set[Future[Any]] = set()
@@ -76,21 +83,32 @@ class Calls:
             return await asyncio.wrap_future(future)
         except asyncio.CancelledError as cancelled:
             if not future.cancel():
-                await _outlast(future, cancelled)
+                with suppress(asyncio.CancelledError):
+                    await settled(future)
+                error = future.exception()
+                tell(cancelled, Outcome(error=error) if error else Outcome(future.result()))
             raise
+
+    async def in_turn(self, name: str, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return what a call returns that is made when all those of that name that came before are over."""
+        async with self.turns.of(name):
+            return await self.run(call, *args, **kwargs)
 
     async def finish(self, call: Callable[P, object], /, *args: P.args, **kwargs: P.kwargs) -> None:
         """Make a call that lets something go: it is made even where this task is cancelled, or the store closed."""
+        during = sys.exception()
+        let_go = partial(call, *args, **kwargs)
         try:
-            future = self._begin(partial(call, *args, **kwargs))
-        except Closed:  # the pool was: what asks the storage nothing can be done here
-            call(*args, **kwargs)
-            return
+            future = self._begin(let_go)
+        except Closed:  # the pool was
+            future = aside(let_go)
         try:
-            await asyncio.shield(asyncio.wrap_future(future))
+            await settled(future)
         except asyncio.CancelledError as cancelled:
-            await _outlast(future, cancelled)
+            # The task was cancelled before, in another call: it is that one which it has to be told of.
+            tell(cancelled, outcome(during))
             raise
+        future.result()
 
     async def rest(self, wait: Callable[[float], bool] | None, seconds: float) -> bool:
         """Rest so many seconds, or until `wait`, called in a thread of its own where one is free, returns True.
@@ -108,8 +126,7 @@ class Calls:
         """Refuse further calls, and return when those that were asked for are over."""
         self._closed = True
         self._notice_fork()
-        if under_way := [asyncio.wrap_future(future) for future in self._under_way.copy()]:
-            await asyncio.gather(*map(asyncio.shield, under_way), return_exceptions=True)
+        await settled(*self._under_way.copy())
 
     def _check(self) -> None:
         if self._closed:
@@ -131,11 +148,6 @@ class Calls:
         return future
 
 
-async def _outlast(future: Future[Any], cancelled: asyncio.CancelledError) -> None:
-    """Wait for a call however often this task is cancelled, and note what came of it."""
-    done = asyncio.wrap_future(future)
-    while not done.done():
-        with suppress(asyncio.CancelledError):
-            await asyncio.wait([done])
-    error = done.exception()
-    setattr(cancelled, _OUTCOME, Outcome(error=error) if error else Outcome(done.result()))
+def tell(cancelled: asyncio.CancelledError, came: Outcome | None) -> None:
+    """Have `outcome` say so."""
+    setattr(cancelled, _OUTCOME, came)

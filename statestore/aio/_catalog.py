@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncGenerator, Callable
 from functools import partial
-from typing import Any, Generic, Self, TypeVar
+from typing import Generic, Self, TypeVar
 
 from statestore import catalog
 from statestore.aio._each import each
@@ -22,16 +23,29 @@ class Catalog(Generic[S]):
     Args:
         store: whose logs.
         fold: what to make of each.
-        options: the others that :class:`statestore.catalog.Catalog` takes.
+        path: the file; by default one in the user's directory of caches, or none. See
+            :class:`statestore.catalog.Catalog`.
+        origin: what the store is, such as its URL.
+        workers: how many logs each iteration reads at once, by threads of its own beside those of the pool.
 
     Attributes:
         store: whose logs.
+        fold: what is made of each.
         sync: the catalog itself.
     """
 
-    def __init__(self, store: Store, fold: Fold[S], **options: Any) -> None:
+    def __init__(
+        self,
+        store: Store,
+        fold: Fold[S],
+        *,
+        path: str | os.PathLike[str] | None = None,
+        origin: str | None = None,
+        workers: int = 8,
+    ) -> None:
         self.store = store
-        self.sync = catalog.Catalog(store.sync, fold, **options)
+        self.fold = fold
+        self.sync = catalog.Catalog(store.sync, fold, path=path, origin=origin, workers=workers)
         self._calls = store.calls
 
     def __repr__(self) -> str:

@@ -18,32 +18,43 @@ _SECONDS: Final = 0.02  # or what comes in so many seconds
 T = TypeVar("T")
 
 
-async def each(calls: Calls, start: Callable[[], Iterator[T]]) -> AsyncGenerator[T]:
+async def each(calls: Calls, start: Callable[[], Iterator[T]], *, most: int = _ITEMS) -> AsyncGenerator[T]:
     """Yield what an iterator yields that is started, used and closed by threads of a pool.
 
     An error comes behind all items that were yielded before it. A thread is taken for some items at a time, so long
     iterations and short calls take turns.
+
+    Args:
+        calls: what makes the calls.
+        start: what returns the iterator.
+        most: how many items are taken at once; 1 where taking one has an effect.
     """
-    items = await calls.run(start)
+    items: Iterator[T] | None = None
+    end: Exception | None = None
+
+    def take() -> tuple[list[T], Exception | None]:
+        nonlocal items
+        if items is None:
+            items = start()
+        return _take(items, most)
+
     try:
-        while True:
-            some, end = await calls.run(_take, items)
+        while end is None:
+            some, end = await calls.run(take)
             for item in some:
                 yield item
-            if end is not None:
-                if isinstance(end, StopIteration):
-                    return
-                raise end
+        if not isinstance(end, StopIteration):
+            raise end
     finally:
-        if close := getattr(items, "close", None):
+        if not isinstance(end, StopIteration) and (close := getattr(items, "close", None)):
             await calls.finish(close)
 
 
-def _take(items: Iterator[T]) -> tuple[list[T], Exception | None]:
+def _take(items: Iterator[T], most: int) -> tuple[list[T], Exception | None]:
     """Return the next items, and what came behind them where that was no item."""
     some: list[T] = []
     size, until = 0, monotonic() + _SECONDS
-    while len(some) < _ITEMS and size < _BYTES:
+    while len(some) < most and size < _BYTES:
         try:
             item = next(items)
         except Exception as end:

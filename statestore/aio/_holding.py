@@ -5,43 +5,43 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, asynccontextmanager
-from functools import partial
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
-from statestore.aio._calls import Calls, outcome
+from statestore.aio._calls import Calls, outcome, tell
 
-__all__ = ["holding", "opened"]
+__all__ = ["holding", "taken"]
 
-
-class _Closing(Protocol):
-    def close(self) -> None: ...
-
-
-T = TypeVar("T", bound=_Closing)
+T = TypeVar("T")
 
 
 @asynccontextmanager
 async def holding(calls: Calls, hold: Callable[[], AbstractContextManager[None]]) -> AsyncIterator[None]:
     """Enter a context by a thread, and leave it by one, whatever is cancelled meanwhile."""
-    context = hold()
-    leave = partial(context.__exit__, None, None, None)
+
+    def enter() -> AbstractContextManager[None]:
+        context = hold()
+        context.__enter__()
+        return context
+
+    def leave(context: AbstractContextManager[None]) -> None:
+        context.__exit__(None, None, None)
+
     try:
-        await calls.run(context.__enter__)
+        context = await taken(calls, enter, leave)
     except asyncio.CancelledError as cancelled:
-        if (came := outcome(cancelled)) and came.error is None:
-            await calls.finish(leave)
+        tell(cancelled, None)  # nothing came of it: it is not held
         raise
     try:
         yield
     finally:
-        await calls.finish(leave)
+        await calls.finish(leave, context)
 
 
-async def opened(calls: Calls, call: Callable[[], T]) -> T:
-    """Return what a call opens; where this task is cancelled, it is closed again."""
+async def taken(calls: Calls, take: Callable[[], T], let_go: Callable[[T], object]) -> T:
+    """Return what a call takes; where this task is cancelled, that is let go again."""
     try:
-        return await calls.run(call)
+        return await calls.run(take)
     except asyncio.CancelledError as cancelled:
         if (came := outcome(cancelled)) and came.error is None:
-            await calls.finish(came.result.close)
+            await calls.finish(let_go, came.result)
         raise

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from threading import Lock, Thread
-from typing import Final, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from statestore.errors import Closed
 
-__all__ = ["Pool", "SIZE", "WAITERS"]
+__all__ = ["Pool", "SIZE", "WAITERS", "aside", "settled"]
 
 SIZE: Final = 64
 """How many threads a pool has at most by default. ``docs/performance.md`` has the measurement."""
@@ -68,8 +68,8 @@ class Pool:
         Raises:
             Closed: the pool was closed.
         """
-        self._check()
-        return self._threads.submit(copy_context().run, call)
+        self._notice_fork()
+        return self._submit(self._threads, call)
 
     def wait(self, call: Callable[[], T]) -> Future[T] | None:
         """Have a thread make a call that waits for a log to change; None where as many wait as may.
@@ -77,36 +77,71 @@ class Pool:
         Raises:
             Closed: the pool was closed.
         """
-        self._check()
+        self._notice_fork()
         with self._lock:
             if self._waits == self.waiters:
                 return None
             self._waits += 1
-        future = self._waiting.submit(copy_context().run, call)
+        try:
+            future = self._submit(self._waiting, call)
+        except Closed:
+            self._waited()
+            raise
         future.add_done_callback(self._waited)
         return future
 
-    def _waited(self, _: object) -> None:
+    def _waited(self, _: object = None) -> None:
         with self._lock:
             self._waits -= 1
 
-    def _check(self) -> None:
+    def _submit(self, threads: ThreadPoolExecutor, call: Callable[[], T]) -> Future[T]:
+        try:
+            if not self._closed:
+                return threads.submit(copy_context().run, call)
+        except RuntimeError:  # another thread has just closed it, or the interpreter ends
+            self._closed = True
+        raise Closed("this pool was closed: make another one")
+
+    def _notice_fork(self) -> None:
         if os.getpid() != self._pid:
             self._begin()
-        if self._closed:
-            raise Closed("this pool was closed: make another one")
 
     async def aclose(self) -> None:
         """Refuse further calls, and return when those that were asked for are over; closing twice is nothing."""
         self._closed = True
-        if os.getpid() != self._pid:
-            return
-        over: Future[None] = Future()
+        self._notice_fork()
+        await settled(aside(self._shut_down))
 
-        def shut_down() -> None:
-            self._threads.shutdown()
-            self._waiting.shutdown()
-            over.set_result(None)
+    def _shut_down(self) -> None:
+        self._threads.shutdown()
+        self._waiting.shutdown()
 
-        Thread(target=shut_down, name="statestore-aio-close").start()
-        await asyncio.shield(asyncio.wrap_future(over))
+
+def aside(call: Callable[[], T]) -> Future[T]:
+    """Have a thread of its own make a call: for what has to be done although there is no pool any more."""
+    future: Future[T] = Future()
+
+    def make() -> None:
+        try:
+            future.set_result(call())
+        except BaseException as error:
+            future.set_exception(error)
+
+    Thread(target=make, name="statestore-aio-close").start()
+    return future
+
+
+async def settled(*futures: Future[Any]) -> None:
+    """Return when all of these are over; a task that is cancelled meanwhile, once or often, learns of it then."""
+    ends = [asyncio.wrap_future(future) for future in futures]
+    cancelled: asyncio.CancelledError | None = None
+    while not all(end.done() for end in ends):
+        try:
+            await asyncio.wait(ends)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    for end in ends:
+        if not end.cancelled():
+            end.exception()  # whoever made the call is told: nobody is to be warned that it was not looked at here
+    if cancelled:
+        raise cancelled

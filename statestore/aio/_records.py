@@ -12,7 +12,6 @@ from statestore.aio._each import each
 from statestore.aio._follow import follow
 from statestore.aio._holding import holding
 from statestore.aio._stores import Store
-from statestore.aio._turns import Turns
 from statestore.records import Draft, Following, Record
 from statestore.store import Tail
 
@@ -22,7 +21,8 @@ __all__ = ["RecordLog"]
 class RecordLog:
     """A log of records whose calls are awaited; each is the call of the same name of :class:`statestore.RecordLog`.
 
-    Appends of several tasks are made one after another, in the order in which they were asked for.
+    Appends of several tasks are made one after another, in the order in which they were asked for, whichever objects of
+    the same store they use.
 
     Args:
         store: the store that holds the log.
@@ -37,7 +37,6 @@ class RecordLog:
         self.store = store
         self.sync = records.RecordLog(store.sync, name)
         self._calls = store.calls
-        self._turns = Turns()
 
     def __repr__(self) -> str:
         return f"aio.{self.sync!r}"
@@ -98,18 +97,17 @@ class RecordLog:
         **fields: Any,
     ) -> Record:
         """Add one record at the end and return it; it gets the next number."""
-        async with self._turns.of():
-            return await self._calls.run(self.sync.append, kind, body, id=id, time=time, expect=expect, **fields)
+        return await self._calls.in_turn(
+            self.name, self.sync.append, kind, body, id=id, time=time, expect=expect, **fields
+        )
 
     async def append_many(self, drafts: Iterable[Draft], *, expect: int | None = None) -> range:
         """Add several records in one write and return the numbers that they got."""
-        async with self._turns.of():
-            return await self._calls.run(self.sync.append_many, [*drafts], expect=expect)
+        return await self._calls.in_turn(self.name, self.sync.append_many, [*drafts], expect=expect)
 
     async def recover(self) -> int:
         """Make the log ready to append to, and return the number that the next record gets."""
-        async with self._turns.of():
-            return await self._calls.run(self.sync.recover)
+        return await self._calls.in_turn(self.name, self.sync.recover)
 
     async def copy(self, to: str, *, before: int | None = None) -> RecordLog:
         """Make a new log of the records in front of number `before`, byte for byte, and return it."""

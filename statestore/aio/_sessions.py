@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from functools import partial
 from typing import Any, Self
 
 from statestore import sessions
-from statestore.aio._calls import Calls
 from statestore.aio._each import each
-from statestore.aio._holding import opened
+from statestore.aio._holding import taken
+from statestore.aio._records import RecordLog
 from statestore.aio._stores import Store
-from statestore.aio._turns import Turns
 from statestore.records import Draft, Record
 from statestore.sessions import Conf, Status, Transcript
 
@@ -45,11 +44,14 @@ class Sessions:
 
     async def start(self, conf: Conf | None = None, *, id: str | None = None) -> Session:  # noqa: A002
         """Make a new session and return it, open for appending, and held where the store can hold."""
-        return Session(await opened(self._calls, partial(self.sync.start, conf, id=id)), self._calls)
+        return Session(await self._taken(partial(self.sync.start, conf, id=id)), self.store)
 
     async def open(self, id: str) -> Session:  # noqa: A002
         """Return a session, open for appending, and held where the store can hold."""
-        return Session(await opened(self._calls, partial(self.sync.open, id)), self._calls)
+        return Session(await self._taken(partial(self.sync.open, id)), self.store)
+
+    async def _taken(self, take: Callable[[], sessions.Session]) -> sessions.Session:
+        return await taken(self._calls, take, lambda session: session.close())
 
     async def load(self, id: str, *, before: int | None = None) -> Transcript:  # noqa: A002
         """Return a session's records as they are now. Nothing is held and nothing changed; a torn end is left out."""
@@ -78,13 +80,15 @@ class Session:
     Appends of several tasks are made one after another, in the order in which they were asked for.
 
     Attributes:
+        log: its log, as records.
         sync: the session itself.
     """
 
-    def __init__(self, session: sessions.Session, calls: Calls) -> None:
+    def __init__(self, session: sessions.Session, store: Store) -> None:
+        self.log = RecordLog(store, session.log.name)
+        self.log.sync = session.log
         self.sync = session
-        self._calls = calls
-        self._turns = Turns()
+        self._calls = store.calls
 
     def __repr__(self) -> str:
         return f"aio.{self.sync!r}"
@@ -106,13 +110,11 @@ class Session:
 
     async def append(self, kind: str, body: bytes = b"", **fields: Any) -> Record:
         """Add one record at the end and return it; see :meth:`RecordLog.append` for what it takes and raises."""
-        async with self._turns.of():
-            return await self._calls.run(self.sync.append, kind, body, **fields)
+        return await self._calls.in_turn(self.log.name, self.sync.append, kind, body, **fields)
 
     async def append_many(self, drafts: Iterable[Draft], *, expect: int | None = None) -> range:
         """Add several records in one write and return their numbers; see :meth:`RecordLog.append_many`."""
-        async with self._turns.of():
-            return await self._calls.run(self.sync.append_many, [*drafts], expect=expect)
+        return await self._calls.in_turn(self.log.name, self.sync.append_many, [*drafts], expect=expect)
 
     async def transcript(self) -> Transcript:
         """Return the session's records as they are now; only those that are new are read and looked at."""
@@ -120,5 +122,4 @@ class Session:
 
     async def close_waiting(self, reason: str) -> list[Record]:
         """Answer every waiting call with one result that says why it has no other, and return these records."""
-        async with self._turns.of():
-            return await self._calls.run(self.sync.close_waiting, reason)
+        return await self._calls.in_turn(self.log.name, self.sync.close_waiting, reason)

@@ -11,7 +11,7 @@ from typing import Any, Self
 from statestore import plugins, snapshot, store
 from statestore.aio._calls import Calls
 from statestore.aio._each import each
-from statestore.aio._holding import holding, opened
+from statestore.aio._holding import holding, taken
 from statestore.aio._pool import Pool
 from statestore.store import Capabilities, Finding, Garbage, Holder, LogInfo, Problem, Tail
 
@@ -28,12 +28,12 @@ async def open_store(url: str | os.PathLike[str], /, *, pool: Pool | None = None
     """
     threads = pool or Pool()
     try:
-        opened_ = await opened(Calls(threads), partial(plugins.open_store, url, **options))
+        opened = await taken(Calls(threads), partial(plugins.open_store, url, **options), lambda store: store.close())
     except BaseException:
         if pool is None:
             await threads.aclose()
         raise
-    return Store(opened_, pool=threads, own=pool is None)
+    return Store(opened, pool=threads, own=pool is None)
 
 
 class Store:
@@ -67,10 +67,14 @@ class Store:
 
     async def aclose(self) -> None:
         """Close the store, when the calls that are under way are over; closing twice is nothing."""
-        await self._calls.aclose()
-        await self._calls.finish(self.sync.close)
-        if self._own:
-            await self._calls.pool.aclose()
+        try:
+            await self._calls.aclose()
+        finally:
+            try:
+                await self._calls.finish(self.sync.close)
+            finally:
+                if self._own:
+                    await self._calls.pool.aclose()
 
     @property
     def capabilities(self) -> Capabilities:
@@ -107,7 +111,7 @@ class Store:
 
     async def snapshot(self, log: str) -> Snapshot:
         """Return the log as it ends now, to be read in several calls that all mean the same log."""
-        return Snapshot(await self._calls.run(self.sync.snapshot, log), self._calls)
+        return Snapshot(await self._calls.run(self.sync.snapshot, log), self)
 
     def stream(self, log: str, start: int = 0, stop: int | None = None) -> AsyncGenerator[bytes]:
         """Yield the bytes of ``[start, stop)`` in pieces, in bounded memory."""
@@ -146,15 +150,22 @@ class Snapshot:
     """A log as it ended at one moment, read by one task at a time; :meth:`Store.snapshot` makes one.
 
     Attributes:
+        store: whose log it is.
         sync: the snapshot itself.
     """
 
-    def __init__(self, snapshot: snapshot.Snapshot, calls: Calls) -> None:
+    def __init__(self, snapshot: snapshot.Snapshot, store: Store) -> None:
+        self.store = store
         self.sync = snapshot
-        self._calls = calls
+        self._calls = store.calls
 
     def __repr__(self) -> str:
         return f"aio.{self.sync!r}"
+
+    @property
+    def log(self) -> str:
+        """The log's name."""
+        return self.sync.log
 
     @property
     def tail(self) -> Tail:
@@ -195,7 +206,8 @@ class Maintenance:
 
     def collect(self, prefix: str = "", *, dry_run: bool = True) -> AsyncGenerator[Garbage]:
         """Yield what no log whose name begins with `prefix` needs any more, and remove it unless it is a dry run."""
-        return each(self._calls, partial(self.sync.collect, prefix, dry_run=dry_run))
+        collect = partial(self.sync.collect, prefix, dry_run=dry_run)
+        return each(self._calls, collect) if dry_run else each(self._calls, collect, most=1)
 
     def check(self, prefix: str = "") -> AsyncGenerator[Problem]:
         """Yield all that is wrong under the logs whose names begin with `prefix`; every byte is read."""

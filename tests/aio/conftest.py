@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Generator
+from types import coroutine
 from typing import Any, TypeVar
 
 import pytest
@@ -30,6 +31,23 @@ def go(coroutine: Coroutine[Any, Any, T], *, debug: bool = True) -> T:
         result = runner.run(main())
     assert not lost
     return result
+
+
+@coroutine
+def stepping(work: Coroutine[Any, Any, T], waiting: Callable[[Any], None]) -> Generator[Any, Any, T]:
+    """Await `work`, and tell of each place where it waits, and for which future."""
+    step: Callable[[Any], Any] = work.send
+    value: Any = None
+    while True:
+        try:
+            future = step(value)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        waiting(future)
+        try:
+            step, value = work.send, (yield future)
+        except BaseException as error:
+            step, value = work.throw, error
 
 
 class Gate(Wrapper):

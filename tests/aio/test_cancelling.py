@@ -3,41 +3,80 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from statestore import aio
+from statestore.conversations import Conversations
+from statestore.errors import NotFound
 from statestore.records import RecordLog
-from statestore.store import NEW
+from statestore.store import NEW, Store
+from statestore.wrappers import Wrapper
 from statestore_local import LocalStore
 
-from .conftest import go
+from .conftest import T, go, stepping
 
+LOG = "00000001"
+
+# What a piece of work does, noting the number of each record that it knows to be there; and how many there are.
 Work = Callable[[aio.Store, list[int]], Awaitable[None]]
 
 
+@asynccontextmanager
+async def told(known: list[int], number: int) -> AsyncIterator[None]:
+    """Take note of a number where what is done here was done, whether that is returned or told by `outcome`."""
+    try:
+        yield
+    except asyncio.CancelledError as cancelled:
+        if came := aio.outcome(cancelled):
+            assert came.error is None
+            known.append(number)
+        raise
+    known.append(number)
+
+
 async def append(store: aio.Store, known: list[int]) -> None:
-    log = aio.RecordLog(store, "log")
+    log = aio.RecordLog(store, LOG)
     for n in range(1, 4):
-        try:
-            known.append((await log.append("note", b"x", expect=n)).n)
-        except asyncio.CancelledError as cancelled:
-            if came := aio.outcome(cancelled):
-                known.append(came.result.n)
-            raise
+        async with told(known, n):
+            assert (await log.append("note", b"x", expect=n)).n == n
 
 
-async def hold(store: aio.Store, known: list[int]) -> None:
-    async with store.hold("log"):
-        await append(store, known)
+async def append_while_held(store: aio.Store, known: list[int]) -> None:
+    """The hold is let go by a task that is cancelled, and may be cancelled in that again."""
+    log = aio.RecordLog(store, LOG)
+    try:
+        async with store.hold(LOG):
+            while len(known) < 3:
+                known.append((await log.append("note", b"x", expect=len(known) + 1)).n)
+    except asyncio.CancelledError as cancelled:
+        known += [came.result.n] if (came := aio.outcome(cancelled)) else []
+        raise
+
+
+async def converse(store: aio.Store, known: list[int]) -> None:
+    talks = aio.Conversations(store)
+    for n in range(1, 4):
+        async with told(known, n):
+            await talks.log_append("one", n - 1, [{"role": "user", "content": "hello"}])
+
+
+async def start(store: aio.Store, known: list[int]) -> None:
+    async with told(known, 1):
+        session = await aio.Sessions(store).start(id=LOG)
+    async with session:
+        async with told(known, 2):
+            await session.append("note")
+        await session.transcript()
 
 
 async def read(store: aio.Store, known: list[int]) -> None:
     await append(store, known)
-    log = aio.RecordLog(store, "log")
+    log = aio.RecordLog(store, LOG)
     async with aclosing(log.read()) as records:
         async for _ in records:
             await asyncio.sleep(0)
@@ -46,61 +85,105 @@ async def read(store: aio.Store, known: list[int]) -> None:
 
 async def follow(store: aio.Store, known: list[int]) -> None:
     await append(store, known)
-    async with aclosing(aio.RecordLog(store, "log").follow()) as records:
+    async with aclosing(aio.RecordLog(store, LOG).follow()) as records:
         async for record in records:
             if record.n == 3:
                 return
 
 
-@pytest.mark.parametrize("work", [append, hold, read, follow])
-def test_the_log_holds_exactly_what_a_cancelled_task_was_told(tmp_path: Path, work: Work) -> None:
-    """Once at each step of the loop, until the task is over before it can be cancelled."""
+def check(sync: Store, known: list[int]) -> None:
+    """The storage holds exactly what is known, and nothing is held."""
+    try:
+        there = [record.n for record in RecordLog(sync, LOG)]
+    except NotFound:
+        there = [*range(1, Conversations(sync).log_len("one") + 1)]
+    assert there == known
+    assert sync.holder(LOG) is None
 
-    async def try_at(step: int, place: Path) -> bool:
+
+WORKS = pytest.mark.parametrize("work", [append, append_while_held, converse, start, read, follow])
+
+
+@pytest.mark.parametrize("when", ["at once", "when it is over", "again and again"])
+@WORKS
+def test_a_task_may_be_cancelled_wherever_it_waits(tmp_path: Path, work: Work, when: str) -> None:
+    """At each place: before what it waits for can have happened, when that has and the task was not told; and there
+    and at each place behind."""
+
+    async def try_at(place: int, root: Path) -> bool:
         known: list[int] = []
-        sync = LocalStore(place, sync="never")
+        sync = LocalStore(root, sync="never")
+        waits = 0
+
+        def waiting(for_: Any) -> None:
+            nonlocal waits
+            waits += 1
+            task = asyncio.current_task()
+            assert task
+            if when == "when it is over" and waits == place and for_ is not None:
+                for_.add_done_callback(lambda _: task.cancel())
+            elif waits == place or (when == "again and again" and waits > place):
+                task.cancel()
+
         async with aio.Store(sync) as store:
+            task = asyncio.ensure_future(stepping(work(store, known), waiting))
+            await asyncio.wait([task])
+            assert task.cancelled() == (waits >= place)
+            check(sync, known)
+        return waits < place
+
+    places = 1
+    while not go(try_at(places, tmp_path / str(places))):
+        places += 1
+    assert places > 3
+
+
+class Telling(Wrapper):
+    """A store that tells of each call while it is under way."""
+
+    def __init__(self, store: Store, tell: Callable[[], None]) -> None:
+        super().__init__(store)
+        self._tell = tell
+
+    def _run(self, call: str, log: str, act: Callable[[], T]) -> T:
+        self._tell()
+        return act()
+
+
+@pytest.mark.parametrize("times", [1, 3])
+@WORKS
+def test_a_task_may_be_cancelled_while_any_call_is_under_way(tmp_path: Path, work: Work, times: int) -> None:
+    async def try_at(call: int, root: Path) -> bool:
+        known: list[int] = []
+        sync = LocalStore(root, sync="never")
+        loop = asyncio.get_running_loop()
+        calls, early = 0, False
+
+        async def cancel() -> None:
+            nonlocal early
+            for _ in range(times):
+                task.cancel()
+                await asyncio.sleep(0)
+                early = early or task.done()
+
+        def tell() -> None:
+            nonlocal calls
+            calls += 1
+            if calls == call:
+                asyncio.run_coroutine_threadsafe(cancel(), loop).result()
+
+        async with aio.Store(Telling(sync, tell)) as store:
             task = asyncio.ensure_future(work(store, known))
-            for _ in range(step):
-                await asyncio.sleep(0)
-            over = task.done()
-            task.cancel()
             await asyncio.wait([task])
-            assert over or task.cancelled() or task.exception() is None
-            there = [record.n for record in RecordLog(sync, "log")] if known else []
-            assert there == known
-            assert known or not [*sync.list()]
-            assert sync.holder("log") is None
-        return over
+            assert task.cancelled() == (calls >= call)
+            assert not early
+            check(sync, known)
+        return calls < call
 
-    step = 0
-    while not go(try_at(step, tmp_path / str(step))):
-        step += 1 + step // 12
-    assert step > 5
-
-
-def test_a_session_that_nobody_gets_is_not_held(tmp_path: Path) -> None:
-    async def try_at(step: int) -> bool:
-        sync = LocalStore(tmp_path, sync="never")
-        id_ = f"{step:08x}"
-        async with aio.Store(sync) as store:
-            task = asyncio.create_task(aio.Sessions(store).start(id=id_))
-            for _ in range(step):
-                await asyncio.sleep(0)
-            over = task.done()
-            task.cancel()
-            await asyncio.wait([task])
-            if not task.cancelled():
-                session = task.result()
-                assert sync.holder(id_) is not None
-                await session.aclose()
-            assert sync.holder(id_) is None
-        return over
-
-    step = 0
-    while not go(try_at(step)):
-        step += 1 + step // 12
-    assert step > 3
+    calls = 1
+    while not go(try_at(calls, tmp_path / str(calls))):
+        calls += 1
+    assert calls > 3
 
 
 def test_a_hold_ends_with_a_task_that_is_cancelled_inside(tmp_path: Path) -> None:
