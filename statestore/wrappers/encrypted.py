@@ -82,7 +82,9 @@ class Encrypted(Wrapper):
             tail = self.inner.append(log, b"".join(pieces), at=Tail(start, at.run))
         except Conflict as error:
             raise self._conflict(error.message, log, at) from error
-        if start == known.end.sealed:
+        latest = self._known.get(log)
+        repeated = latest is not None and latest.run == tail.run and latest.end.sealed >= tail.size
+        if start == known.end.sealed and not repeated:
             self._remember(log, known.grown(tail.run, ends, origin, self._keys.current))
         return Tail(end.plain, tail.run)
 

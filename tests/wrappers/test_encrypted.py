@@ -33,7 +33,7 @@ from statestore.errors import (
     Unavailable,
 )
 from statestore.records import MAX_HEADER, Header, RecordLog, draft, encode, scan, verify
-from statestore.store import NEW, Store, Tail
+from statestore.store import NEW, Snapshot, Store, Tail
 from statestore.wrappers import Encrypted, Faulty, Wrapper, key_id, reseal
 from statestore.wrappers._sealing import GROWTH
 from statestore_local import LocalStore
@@ -189,18 +189,28 @@ def test_large_bodies_come_back(store, inner):
     assert store.read("log", 1 << 20, (4 << 20) + 1) == data[1 << 20 : (4 << 20) + 1]
 
 
+class Counted(Wrapper):
+    """Counts the bytes that it is asked for, and notes what is waited for."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.fetched = 0
+        self.waited: list[Tail] = []
+
+    def read(self, log: str, start: int = 0, stop: int | None = None) -> bytes:
+        data = super().read(log, start, stop)
+        self.fetched += len(data)
+        return data
+
+    def snapshot(self, log: str) -> Snapshot:
+        return Store.snapshot(self, log)
+
+    def wait(self, log: str, at: Tail, timeout: float) -> bool:
+        self.waited.append(at)
+        return False
+
+
 def test_a_read_near_the_end_of_a_long_log_fetches_little(inner):
-    class Counted(Wrapper):
-        fetched = 0
-
-        def read(self, log: str, start: int = 0, stop: int | None = None) -> bytes:
-            data = super().read(log, start, stop)
-            self.fetched += len(data)
-            return data
-
-        def snapshot(self, log: str):
-            return Store.snapshot(self, log)
-
     counted = Counted(inner)
     store = Encrypted(counted, [KEY])
     log = RecordLog(store, "log")
@@ -216,6 +226,41 @@ def test_a_read_near_the_end_of_a_long_log_fetches_little(inner):
     assert cold.tail("log").size == size
     assert [row.tail.size for row in cold.list(tails=True)] == [size]
     assert counted.fetched == 0, "what was read once is known"
+
+
+def test_a_repeated_append_forgets_nothing_of_what_follows(inner):
+    counted = Counted(inner)
+    store = Encrypted(counted, [KEY])
+    pieces = [record(n, b"x" * 40_000) for n in range(1, 9)]
+    tail = fill(store, "log", pieces)
+    store.append("log", pieces[0], at=NEW)
+    store.append("log", pieces[1], at=Tail(len(pieces[0]), tail.run))
+    counted.fetched = 0
+    assert store.tail("log") == tail
+    assert counted.fetched == 0
+    assert store.read("log") == b"".join(pieces)
+
+
+def test_a_large_record_is_fetched_and_opened_once_by_a_reader_of_records(inner):
+    counted = Counted(inner)
+    store = Encrypted(counted, [KEY])
+    RecordLog(store, "log").append("message", b"x" * (8 << 20), expect=1)
+    counted.fetched = 0
+    assert [len(each.body) for each in RecordLog(store, "log")] == [8 << 20]
+    assert counted.fetched < 11 << 20
+
+
+def test_whoever_waits_is_told_at_once_that_the_plain_log_has_moved(inner):
+    counted = Counted(inner)
+    store = Encrypted(counted, [KEY])
+    assert store.wait("log", NEW, 60.0) is False
+    first = store.append("log", record(1, b"one"), at=NEW)
+    assert store.wait("log", first, 60.0) is False
+    assert counted.waited == [NEW, inner.tail("log")]
+    store.append("log", record(2, b"two"), at=first)
+    assert store.wait("log", first, 60.0) is True
+    assert store.wait("none", first, 60.0) is True
+    assert len(counted.waited) == 2
 
 
 def test_a_boundary_is_one_of_the_plain_log(tmp_path):
@@ -540,6 +585,20 @@ def test_what_was_read_does_not_stand_for_another_log_under_its_name(store, inne
     with pytest.raises(Conflict) as caught:
         other.append("log", record(3, b"x"), at=tail)
     assert caught.value.found == new
+
+
+def test_bytes_that_were_never_acknowledged_and_made_way_for_others_are_forgotten(tmp_path):
+    local = LocalStore(tmp_path, sync="never")
+    early = Encrypted(local, [KEY])
+    tail = fill(early, "log", [record(1, b"one")])
+    late = Encrypted(LocalStore(tmp_path, sync="never"), [KEY])
+    late.append("log", record(2, b"failed, and was taken back"), at=tail)
+    seen = early.tail("log")
+    late.cut("log", tail.size, at=late.tail("log"))
+    late.append("log", record(2, b"longer than what was there, and now acknowledged"), at=tail)
+    assert early.tail("log").size > seen.size
+    assert [each.n for each in RecordLog(early, "log")] == [1, 2]
+    assert early.read("log") == late.read("log")
 
 
 # Torn ends, by a process that dies.
