@@ -56,6 +56,7 @@ _REFUSALS: Final = {
     },
 }
 
+_CONNECTIONS: Final = 256  # at most; each is made when it is needed
 _LONGEST: Final = 60.0  # seconds to wait for a connection, or an answer, of whoever has set no limit
 
 
@@ -114,7 +115,7 @@ def s3_settings(*, storage_options: dict[str, Any], timeout: float, parallel: in
     config = {
         "connect_timeout": timeout,
         "read_timeout": timeout,
-        "max_pool_connections": parallel,
+        "max_pool_connections": max(parallel, _CONNECTIONS),  # `parallel` is of one call, and many threads may call
         "retries": {"total_max_attempts": 1},
         **settings.pop("config_kwargs", {}),
     }

@@ -15,11 +15,12 @@ from statestore import aio
 from statestore.errors import Conflict, Corrupt, Held, NotFound
 from statestore.records import RecordLog, draft
 from statestore.sessions import Status
-from statestore.store import Store
+from statestore.store import NEW, Store
 from statestore_local import LocalStore, _sync
 from statestore_memory import MemoryStore
 from tests.catalog.parts import Chain
-from tests.s3.harness import options
+from tests.faultproxy import Fault, FaultProxy
+from tests.s3.harness import options, prepared
 from tests.servers import Rgw
 
 from .conftest import Gate, go, ours
@@ -157,20 +158,39 @@ def test_many_sessions_at_once_need_no_more_threads(kind: str, count: int, debug
 
 
 def test_many_sessions_at_once_in_a_bucket(rgw: Rgw) -> None:
-    async def one(store: aio.Store, n: int) -> None:
-        log = aio.RecordLog(store, f"log-{n}")
-        await log.append("note", b"%d" % n, expect=1)
-        await log.append("note", b"again")
+    async def one(sessions: aio.Sessions, n: int) -> int:
+        async with await sessions.start() as session:
+            await session.append("message", b"%d" % n)
+            return len(await session.transcript())
 
     async def main() -> None:
-        async with await aio.open_store(f"s3://{rgw.new_bucket()}/agents", **options(rgw)) as store:
-            await asyncio.gather(*(one(store, n) for n in range(MANY)))
-            assert len([info async for info in store.list()]) == MANY
-            async with asyncio.TaskGroup() as group:
-                counts = [group.create_task(aio.RecordLog(store, f"log-{n}").count()) for n in range(0, MANY, 5)]
-            assert {count.result() for count in counts} == {2}
+        async with await aio.open_store(prepared(rgw, rgw.new_bucket()), **options(rgw)) as store:
+            sessions = aio.Sessions(store)
+            assert await asyncio.gather(*(one(sessions, n) for n in range(MANY))) == [2] * MANY
+            assert len([id_ async for id_ in sessions.list()]) == MANY
+            assert len(ours()) <= aio.SIZE
 
-    go(main())
+    go(main(), debug=MANY < 100)
+
+
+def test_as_many_requests_are_under_way_at_once_as_the_pool_has_threads(rgw: Rgw) -> None:
+    """A bucket that answers nobody before all of them have asked."""
+
+    async def main(proxy: FaultProxy) -> None:
+        where = prepared(rgw, rgw.new_bucket())
+        async with await aio.open_store(where, **options(rgw.through(proxy))) as store:
+            await store.append("log", b"x", at=NEW)
+            proxy.inject(Fault.STALLED, times=aio.SIZE)
+            reads = [asyncio.create_task(store.read("log")) for _ in range(aio.SIZE)]
+            try:
+                await asyncio.to_thread(proxy.wait_held, aio.SIZE)
+            finally:
+                proxy.heal()
+                await asyncio.to_thread(proxy.release)
+            assert await asyncio.gather(*reads) == [b"x"] * aio.SIZE
+
+    with FaultProxy(rgw.endpoint) as proxy:
+        go(main(proxy))
 
 
 def test_syncs_of_many_logs_overlap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
