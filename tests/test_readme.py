@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
-README = (Path(__file__).parent.parent / "README.md").read_text()
+from tests.pages import ROOT, Page, Stand, run
+
+PAGE = Page(ROOT / "README.md")
+README = PAGE.text
 
 
 def blocks(language: str) -> list[str]:
@@ -27,13 +28,6 @@ def test_in_a_bucket_they_are_the_same_ten_lines() -> None:
 
 
 def test_the_session_prints_what_the_readme_shows(tmp_path: Path) -> None:
-    (session, _), (shown,) = blocks("python"), blocks("text")
-    ran = subprocess.run([sys.executable, "-c", session], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert ran.stdout == shown
+    """Its two commands are run by ``.ci/run``, and what is in a bucket by ``tests/guides/test_run.py``."""
+    run(PAGE, Stand(), tmp_path, without=("Two commands", "The same in a bucket"))
     assert len(list((tmp_path / "state").glob("*.state"))) == 2
-
-
-def test_every_page_that_is_named_is_there() -> None:
-    pages = re.findall(r"\]\(([^)#]+)\)", README)
-    assert pages
-    assert not [page for page in pages if not (Path(__file__).parent.parent / page).is_file()]

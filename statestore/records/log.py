@@ -234,8 +234,7 @@ class RecordLog:
             drafts: the records, made with :func:`draft`.
             expect: the number that the first one must get; 1 creates the log.
 
-        Raises:
-            As `append` does.
+        It raises what :meth:`append` does.
         """
         drafts = list(drafts)
         if not drafts:

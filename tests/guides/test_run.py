@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from statestore import NEW, open_store
+from statestore import NEW, Sessions, open_store
 from statestore.errors import Unavailable
 from tests.guides.guide import Guide, Stand, run
+from tests.pages import DOCS, ROOT, Page
 from tests.s3.harness import options
 from tests.servers import Azure, Gcs, Rgw, S3Server, Sftp
 
@@ -28,6 +29,15 @@ def keys(server: S3Server) -> dict[str, str]:
     }
 
 
+def credentials(server: S3Server) -> dict[str, str]:
+    return {
+        "AWS_ENDPOINT_URL": server.endpoint,
+        "AWS_ACCESS_KEY_ID": server.access_key,
+        "AWS_SECRET_ACCESS_KEY": server.secret_key,
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }
+
+
 def test_s3(rgw: Rgw, tmp_path: Path) -> None:
     run(Guide("s3"), Stand(keys(rgw), {"AWS_ENDPOINT_URL": rgw.endpoint}), tmp_path)
 
@@ -36,6 +46,25 @@ def test_s3(rgw: Rgw, tmp_path: Path) -> None:
 def test_s3_compatible_servers(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     server: S3Server = request.getfixturevalue(name)
     run(Guide("s3-compatible"), Stand(keys(server) | {"https://s3.example.com": server.endpoint}), tmp_path)
+
+
+def test_the_ten_lines_of_the_readme_in_a_bucket(rgw: Rgw, tmp_path: Path) -> None:
+    page = Page(ROOT / "README.md")
+    (tmp_path / "state").mkdir()
+    run(page, Stand({"my-bucket": rgw.new_bucket()}, credentials(rgw)), tmp_path, without=("Two commands",))
+
+
+def test_the_commands_of_sync_md(rgw: Rgw, tmp_path: Path) -> None:
+    """From a laptop to a bucket, and a backup of the bucket."""
+    with Sessions(open_store(tmp_path / "sessions")).start() as session:
+        session.append("message", b"hello")
+    names = {
+        "s3://bucket/": f"s3://{rgw.new_bucket()}/",
+        "/backup/": f"{tmp_path}/backup/",
+        "/var/log/": f"{tmp_path}/",
+    }
+    run(Page(DOCS / "sync.md"), Stand(names, credentials(rgw)), tmp_path)
+    assert [path.name for path in (tmp_path / "backup" / "agents").iterdir()] == [f"{session.id}.state"]
 
 
 def test_a_server_that_ignores_the_condition_is_told_in_the_words_of_the_guide(rclone: S3Server) -> None:
