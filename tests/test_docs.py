@@ -94,7 +94,7 @@ def test_every_link_leads_somewhere(page: Page) -> None:
 
 
 def test_every_page_is_in_the_navigation_once() -> None:
-    listed = re.findall(r"^ +- ([\w/-]+\.md)$", SITE, re.MULTILINE)
+    listed = re.findall(r"^ +- (?:[\w .-]+: )?([\w/-]+\.md)$", SITE, re.MULTILINE)
     assert sorted(listed) == sorted(page.path.relative_to(DOCS).as_posix() for page in PAGES)
 
 
