@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import inspect
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from statestore import aio, catalog, conversations, records, sessions, snapshot, store
+from tests.catalog.parts import Chain
+
+from .conftest import go
 
 FACES: list[tuple[type, type, dict[str, str]]] = [
     (aio.Store, store.Store, {"close": "aclose", "wait": ""}),  # `follow` waits, and nobody else
@@ -68,6 +72,41 @@ def test_a_call_is_the_one_of_its_name(face: type, kind: type, name: str, ours: 
         assert str(inspect.signature(mine).return_annotation) == f"AsyncGenerator[{gives[9:]}"
     elif name != "hold":
         assert inspect.iscoroutinefunction(mine)
+
+
+def parameters_of_making(kind: type) -> list[tuple[str, Any, Any]]:
+    found = inspect.signature(kind).parameters.values()
+    return [(each.name, each.kind, each.default) for each in found]
+
+
+@pytest.mark.parametrize("name", ["RecordLog", "Sessions", "Conversations", "Catalog"])
+def test_each_is_made_of_the_same(name: str) -> None:
+    face, kind = next((face, kind) for face, kind, _ in FACES if face.__name__ == name)
+    assert parameters_of_making(face) == parameters_of_making(kind)
+
+
+def test_each_has_the_same_attributes(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with await aio.open_store(tmp_path / "logs", sync="never") as opened:
+            session = await aio.Sessions(opened).start()
+            faces: list[Any] = [
+                opened,
+                await opened.snapshot(session.log.name),
+                session,
+                session.log,
+                aio.Sessions(opened),
+                aio.Conversations(opened),
+                aio.Catalog(opened, Chain(), path=tmp_path / "catalog"),
+            ]
+            for face in faces:
+                missing = [name for name in vars(face.sync) if not name.startswith("_") and not hasattr(face, name)]
+                assert not missing, face
+                assert repr(face) == f"aio.{face.sync!r}"
+            assert await session.log.append("note") == (await session.log.last(1))[0]
+            assert session.log.end == session.sync.log.end
+            await session.aclose()
+
+    go(main())
 
 
 def test_every_call_is_looked_at() -> None:

@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -170,6 +172,20 @@ def test_a_timeout_comes_when_the_call_is_over_and_says_what_came_of_it() -> Non
     go(main())
 
 
+def test_waiting_for_a_call_with_a_time_limit_says_what_came_of_it() -> None:
+    gate = Gate(MemoryStore())
+
+    async def main() -> None:
+        async with aio.Store(gate) as store:
+            gate.shut()
+            asyncio.get_running_loop().call_later(0.05, gate.open)
+            with pytest.raises(TimeoutError) as late:
+                await asyncio.wait_for(store.append("log", b"one", at=NEW), 0.01)
+            assert aio.outcome(late.value) == aio.Outcome(await store.tail("log"))
+
+    go(main())
+
+
 def test_an_interrupt_from_the_keyboard_waits_for_the_append(tmp_path: Path) -> None:
     script = """
 import asyncio, os, signal, sys, threading
@@ -232,6 +248,72 @@ def test_closing_waits_for_what_is_under_way_and_leaves_no_thread() -> None:
 
     go(main())
     assert not ours()
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_closing_goes_on_to_its_end_when_it_is_cancelled(times: int) -> None:
+    inner = MemoryStore()
+    gate = Gate(inner)
+
+    async def main() -> None:
+        store = aio.Store(gate)
+        gate.shut()
+        append = asyncio.create_task(store.append("log", b"x", at=NEW))
+        await gate.arrived()
+        closing = asyncio.create_task(store.aclose())
+        for _ in range(times):
+            await asyncio.sleep(0)
+            closing.cancel()
+        await asyncio.sleep(0.01)
+        assert not closing.done()
+        gate.open()
+        await asyncio.wait([closing])
+        assert closing.cancelled()
+        assert (await append).size == 1
+        with pytest.raises(Closed):
+            gate.list()
+
+    go(main())
+    assert not ours()
+
+
+def test_what_is_held_is_let_go_by_a_thread_even_when_the_pool_is_closed(tmp_path: Path) -> None:
+    class Noting(LocalStore):
+        def hold(self, log: str) -> AbstractContextManager[None]:
+            return self._noting(super().hold(log))
+
+        @contextmanager
+        def _noting(self, hold: AbstractContextManager[None]) -> Iterator[None]:
+            with hold:
+                threads.append(threading.current_thread())
+                yield
+            threads.append(threading.current_thread())
+
+    threads: list[threading.Thread] = []
+    sync = Noting(tmp_path, sync="never")
+
+    async def main() -> None:
+        pool = aio.Pool(1)
+        store = aio.Store(sync, pool=pool)
+        async with store.hold("log"):
+            await pool.aclose()
+            assert sync.holder("log") is not None
+        assert sync.holder("log") is None
+        await store.aclose()
+
+    go(main())
+    assert len(threads) == 2
+    assert threading.current_thread() not in threads
+
+
+def test_a_pool_that_another_thread_is_closing_says_so() -> None:
+    pool = aio.Pool(1)
+    pool._shut_down()
+    for _ in range(2):
+        with pytest.raises(Closed):
+            pool.wait(lambda: None)
+        with pytest.raises(Closed):
+            pool.submit(lambda: None)
 
 
 def test_a_pool_of_several_stores_outlives_each(tmp_path: Path) -> None:

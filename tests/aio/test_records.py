@@ -7,12 +7,14 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import aclosing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from statestore import aio
-from statestore.errors import Conflict, Corrupt, Held, NotFound
+from statestore.conversations import Conversations
+from statestore.errors import Closed, Conflict, Corrupt, Held, NotFound
 from statestore.records import RecordLog, draft
 from statestore.sessions import Status
 from statestore.store import NEW, Store
@@ -95,6 +97,49 @@ def test_an_iteration_that_is_left_early_reads_no_further_and_is_closed(local: L
     assert len(pieces) == 1
 
 
+@pytest.mark.parametrize("way", ["dropped", "store closed"])
+def test_an_iteration_that_nobody_closes_is_closed_by_a_thread(way: str) -> None:
+    closed_by: list[str] = []
+
+    class Watched(MemoryStore):
+        def _stream(self, log: str, start: int, stop: int | None) -> Iterator[bytes]:
+            try:
+                while True:
+                    yield b"x" * (1 << 20)
+            finally:
+                closed_by.append(threading.current_thread().name)
+
+    async def main() -> None:
+        async with aio.Store(Watched()) as store:
+            stream = store.stream("log")
+            await anext(stream)
+            if way == "store closed":
+                await store.aclose()
+                with pytest.raises(Closed):
+                    await anext(stream)
+        # A loop closes what was dropped before it ends, by a thread of its own where the pool is gone.
+
+    go(main())
+    assert [name.startswith("statestore-aio") for name in closed_by] == [True]
+
+
+def test_nothing_is_swept_before_it_is_asked_for() -> None:
+    sync = MemoryStore()
+    for n in range(9):
+        Conversations(sync).append_messages(str(n), [{"role": "user"}])
+
+    async def main() -> None:
+        async with aio.Store(sync) as store:
+            talks = aio.Conversations(store)
+            later = datetime.now(UTC) + timedelta(days=1)
+            assert len([id_ async for id_, _ in talks.sweep(1, now=later)]) == 9
+            async with aclosing(talks.sweep(1, dry_run=False, now=later)) as swept:
+                gone = [(await anext(swept))[0] for _ in range(2)]
+            assert sorted([*gone, *await talks.list()]) == [str(n) for n in range(9)]
+
+    go(main())
+
+
 def test_a_session_is_started_held_told_and_let_go(local: LocalStore) -> None:
     async def main() -> None:
         async with aio.Store(local) as store:
@@ -131,6 +176,27 @@ def test_calls_about_one_conversation_take_one_thread_and_leave_the_others_to_th
             assert sorted(await talks.list()) == ["one", "other"]
             assert [id_ async for id_, _ in talks.sweep(1e9)] == []
             await talks.aclose()
+
+    go(main())
+
+
+def test_appends_to_one_log_take_one_thread_whichever_objects_they_are_made_by() -> None:
+    gate = Gate(MemoryStore())
+
+    async def main() -> None:
+        async with aio.Pool(2) as pool, aio.Store(gate, pool=pool) as store:
+            gate.shut()
+            crowd = [
+                asyncio.create_task(aio.RecordLog(store, "log").append("note", b"%d" % n, expect=n + 1))
+                for n in range(50)
+            ]
+            await gate.arrived()
+            other = asyncio.create_task(aio.RecordLog(store, "other").append("note", expect=1))
+            await gate.arrived()  # while all of the crowd wait
+            gate.open()
+            await other
+            await asyncio.gather(*crowd)
+            assert [record.body async for record in aio.RecordLog(store, "log")] == [b"%d" % n for n in range(50)]
 
     go(main())
 
