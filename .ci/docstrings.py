@@ -26,3 +26,7 @@ class Docstrings(griffe.Extension):
         """Rewrite one."""
         if obj.docstring:
             obj.docstring.value = LITERAL.sub("", ROLE.sub(_link, obj.docstring.value))
+
+    def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
+        """Rewrite that of a package at the top, which is no object of another one."""
+        self.on_object(obj=pkg)

@@ -28,6 +28,6 @@ def test_in_a_bucket_they_are_the_same_ten_lines() -> None:
 
 
 def test_the_session_prints_what_the_readme_shows(tmp_path: Path) -> None:
-    """Its two commands are run by ``.ci/run``, and what is in a bucket by ``tests/guides/test_run.py``."""
+    """Its two commands are run by ``.ci/run``, and what is in a bucket by ``tests/s3/test_readme.py``."""
     run(PAGE, Stand(), tmp_path, without=("Two commands", "The same in a bucket"))
     assert len(list((tmp_path / "state").glob("*.state"))) == 2

@@ -16,7 +16,7 @@ import pytest
 from statestore import NEW, Sessions, open_store
 from statestore.errors import Unavailable
 from tests.guides.guide import Guide, Stand, run
-from tests.pages import DOCS, ROOT, Page
+from tests.pages import DOCS, Page
 from tests.s3.harness import options
 from tests.servers import Azure, Gcs, Rgw, S3Server, Sftp
 
@@ -46,12 +46,6 @@ def test_s3(rgw: Rgw, tmp_path: Path) -> None:
 def test_s3_compatible_servers(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     server: S3Server = request.getfixturevalue(name)
     run(Guide("s3-compatible"), Stand(keys(server) | {"https://s3.example.com": server.endpoint}), tmp_path)
-
-
-def test_the_ten_lines_of_the_readme_in_a_bucket(rgw: Rgw, tmp_path: Path) -> None:
-    page = Page(ROOT / "README.md")
-    (tmp_path / "state").mkdir()
-    run(page, Stand({"my-bucket": rgw.new_bucket()}, credentials(rgw)), tmp_path, without=("Two commands",))
 
 
 def test_the_commands_of_sync_md(rgw: Rgw, tmp_path: Path) -> None:
