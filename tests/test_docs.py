@@ -39,7 +39,12 @@ OTHERS = {
 # Modules with public names that are for our own packages, or for no program.
 INSIDE = {"statestore.ahead", "statestore.caches", "statestore.cli", "statestore.companions", "statestore.snapshot"}
 
-HERE = [page for page in PAGES if page.name not in WHOLE and any(block.language in RUN for block in page.blocks)]
+HERE = [
+    page
+    for page in PAGES
+    if page.name not in WHOLE
+    and any(block.is_run and block.section not in ELSEWHERE.get(page.name, ("", ()))[1] for block in page.blocks)
+]
 
 
 def each(pages: list[Page]) -> pytest.MarkDecorator:
