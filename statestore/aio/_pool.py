@@ -95,11 +95,15 @@ class Pool:
             self._waits -= 1
 
     def _submit(self, threads: ThreadPoolExecutor, call: Callable[[], T]) -> Future[T]:
-        try:
-            if not self._closed:
-                return threads.submit(copy_context().run, call)
-        except RuntimeError:  # another thread has just closed it, or the interpreter ends
-            self._closed = True
+        if not self._closed:
+            future, make = _promise(call)
+            try:
+                threads.submit(copy_context().run, make)
+            except RuntimeError:  # another thread has just closed it; or no thread can be started, and it stays in line
+                if future.cancel() and not self._closed:
+                    raise
+            if not future.cancelled():
+                return future
         raise Closed("this pool was closed: make another one")
 
     def _notice_fork(self) -> None:
@@ -117,16 +121,23 @@ class Pool:
         self._waiting.shutdown()
 
 
-def aside(call: Callable[[], T]) -> Future[T]:
-    """Have a thread of its own make a call: for what has to be done although there is no pool any more."""
+def _promise(call: Callable[[], T]) -> tuple[Future[T], Callable[[], None]]:
+    """Return a future, and what makes the call for it unless it was cancelled before."""
     future: Future[T] = Future()
 
     def make() -> None:
-        try:
-            future.set_result(call())
-        except BaseException as error:
-            future.set_exception(error)
+        if future.set_running_or_notify_cancel():
+            try:
+                future.set_result(call())
+            except BaseException as error:
+                future.set_exception(error)
 
+    return future, make
+
+
+def aside(call: Callable[[], T]) -> Future[T]:
+    """Have a thread of its own make a call: for what has to be done although there is no pool any more."""
+    future, make = _promise(call)
     Thread(target=make, name="statestore-aio-close").start()
     return future
 

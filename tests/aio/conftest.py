@@ -18,13 +18,13 @@ T = TypeVar("T")
 GIVE_UP = 60.0  # seconds after which a test that hangs fails instead
 
 
-def go(coroutine: Coroutine[Any, Any, T], *, debug: bool = True) -> T:
+def go(coroutine: Coroutine[Any, Any, T], *, debug: bool = True, within: float = GIVE_UP) -> T:
     """Run to the end in a loop of its own; whatever is lost there is an error. The debug mode is ten times slower."""
     lost: list[dict[str, Any]] = []
 
     async def main() -> T:
         asyncio.get_running_loop().set_exception_handler(lambda _, context: lost.append(context))
-        async with asyncio.timeout(GIVE_UP):
+        async with asyncio.timeout(within):
             return await coroutine
 
     with asyncio.Runner(debug=debug) as runner:

@@ -306,14 +306,42 @@ def test_what_is_held_is_let_go_by_a_thread_even_when_the_pool_is_closed(tmp_pat
     assert threading.current_thread() not in threads
 
 
-def test_a_pool_that_another_thread_is_closing_says_so() -> None:
+def test_a_pool_that_another_thread_is_closing_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     pool = aio.Pool(1)
-    pool._shut_down()
-    for _ in range(2):
-        with pytest.raises(Closed):
-            pool.wait(lambda: None)
-        with pytest.raises(Closed):
-            pool.submit(lambda: None)
+    for begin, threads in ((pool.submit, pool._threads), (pool.wait, pool._waiting)):
+
+        def submit(*_: object) -> None:
+            pool._closed = True
+            raise RuntimeError("cannot schedule new futures after shutdown")
+
+        monkeypatch.setattr(threads, "submit", submit)
+        pool._closed = False
+        for _ in range(2):
+            with pytest.raises(Closed):
+                begin(lambda: None)
+
+
+def test_a_call_for_which_no_thread_can_be_started_is_never_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = Gate(MemoryStore())
+
+    def start(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def main() -> None:
+        async with aio.Store(gate) as store:
+            gate.shut()
+            first = asyncio.create_task(store.append("a", b"x", at=NEW))
+            await gate.arrived()
+            with monkeypatch.context() as patched:
+                patched.setattr(threading.Thread, "start", start)
+                with pytest.raises(RuntimeError, match="can't start"):
+                    await store.append("b", b"x", at=NEW)
+            gate.open()
+            await first
+            assert [info.name async for info in store.list()] == ["a"]
+
+    go(main())
+    assert gate.calls == ["append"]
 
 
 def test_a_pool_of_several_stores_outlives_each(tmp_path: Path) -> None:

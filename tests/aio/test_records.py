@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import threading
 from collections.abc import Iterator
 from contextlib import aclosing
@@ -206,6 +207,7 @@ def test_appends_to_one_log_take_one_thread_whichever_objects_they_are_made_by()
 def test_many_sessions_at_once_need_no_more_threads(kind: str, count: int, debug: bool, local: LocalStore) -> None:
     inner: Store = local if kind == "local" else MemoryStore()
     gate = Gate(inner)
+    count = min(count, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4)  # a session that is held keeps a file open
 
     async def one(sessions: aio.Sessions) -> int:
         async with await sessions.start() as session:
@@ -236,7 +238,7 @@ def test_many_sessions_at_once_in_a_bucket(rgw: Rgw) -> None:
             assert len([id_ async for id_ in sessions.list()]) == MANY
             assert len(ours()) <= aio.SIZE
 
-    go(main(), debug=MANY < 100)
+    go(main(), debug=MANY < 100, within=60 + MANY)
 
 
 def test_as_many_requests_are_under_way_at_once_as_the_pool_has_threads(rgw: Rgw) -> None:
