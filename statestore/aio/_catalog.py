@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator, Callable
 from functools import partial
-from typing import Generic, Self, TypeVar
+from typing import Generic, TypeVar
 
 from statestore import catalog
+from statestore.aio._closing import Closing
 from statestore.aio._each import each
 from statestore.aio._stores import Store
 from statestore.catalog import Fold, Row
@@ -17,7 +18,7 @@ __all__ = ["Catalog"]
 S = TypeVar("S")
 
 
-class Catalog(Generic[S]):
+class Catalog(Closing, Generic[S]):
     """Answers about many logs, awaited; each call is that of the same name of :class:`statestore.catalog.Catalog`.
 
     Args:
@@ -55,12 +56,6 @@ class Catalog(Generic[S]):
     def path(self) -> str | None:
         """The file; None where everything is kept in memory."""
         return self.sync.path
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
 
     async def aclose(self) -> None:
         """Let go of the file; every later call but this one raises ``Closed``."""

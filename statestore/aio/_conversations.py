@@ -6,9 +6,10 @@ import os
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from statestore import conversations
+from statestore.aio._closing import Closing
 from statestore.aio._each import each
 from statestore.aio._stores import Store
 from statestore.conversations import ConversationState, GivenMessage, GivenSummary, ListOptions, Message, Summary
@@ -21,7 +22,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Conversations:
+class Conversations(Closing):
     """The conversations of a store, awaited; each call is that of the same name of :class:`statestore.Conversations`.
 
     Calls about one conversation are made one after another; while one is made, the others take no thread.
@@ -57,12 +58,6 @@ class Conversations:
     def prefix(self) -> str:
         """The scope."""
         return self.sync.prefix
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
 
     async def aclose(self) -> None:
         """Refuse every later call but this one with ``Closed``; the store stays open, it is the caller's."""

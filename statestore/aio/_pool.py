@@ -8,8 +8,9 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from threading import Lock, Thread
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, TypeVar
 
+from statestore.aio._closing import Closing
 from statestore.errors import Closed
 
 __all__ = ["Pool", "SIZE", "WAITERS", "aside", "settled"]
@@ -23,7 +24,7 @@ WAITERS: Final = 16
 T = TypeVar("T")
 
 
-class Pool:
+class Pool(Closing):
     """Threads for calls, no more than `size` at a time; further calls wait for their turn, the first come first.
 
     Threads are made when they are needed. A process that was forked begins with none. One pool may serve several
@@ -55,12 +56,6 @@ class Pool:
 
     def __repr__(self) -> str:
         return f"Pool({self.size}, waiters={self.waiters})"
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
 
     def submit(self, call: Callable[[], T]) -> Future[T]:
         """Have a thread make a call, in a copy of this context, as soon as one is free.

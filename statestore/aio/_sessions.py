@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 from statestore import sessions
+from statestore.aio._closing import Closing
 from statestore.aio._each import each
 from statestore.aio._holding import taken
 from statestore.aio._records import RecordLog
@@ -74,7 +75,7 @@ class Sessions:
         return each(self._calls, partial(self.sync.list, after=after))
 
 
-class Session:
+class Session(Closing):
     """A session that is open for appending; :class:`Sessions` gives it.
 
     Appends of several tasks are made one after another, in the order in which they were asked for.
@@ -97,12 +98,6 @@ class Session:
     def id(self) -> str:
         """The session's id."""
         return self.sync.id
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
 
     async def aclose(self) -> None:
         """Let the session go; closing twice is nothing. Afterwards every other call raises ``Closed``."""

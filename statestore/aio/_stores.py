@@ -6,10 +6,11 @@ import os
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 from statestore import plugins, snapshot, store
 from statestore.aio._calls import Calls
+from statestore.aio._closing import Closing
 from statestore.aio._each import each
 from statestore.aio._holding import holding, taken
 from statestore.aio._pool import Pool
@@ -36,7 +37,7 @@ async def open_store(url: str | os.PathLike[str], /, *, pool: Pool | None = None
     return Store(opened, pool=threads, own=pool is None)
 
 
-class Store:
+class Store(Closing):
     """A store whose calls are awaited; each is the call of the same name of :class:`statestore.Store`.
 
     What each takes, returns and raises is said there. An error of an iteration comes with its first item.
@@ -58,12 +59,6 @@ class Store:
 
     def __repr__(self) -> str:
         return f"aio.{self.sync!r}"
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
 
     async def aclose(self) -> None:
         """Close the store, when the calls that are under way are over; closing twice is nothing."""
