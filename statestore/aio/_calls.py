@@ -77,8 +77,15 @@ class Calls:
                 came of it; otherwise it will not begin.
             Closed: the store or the pool was closed.
         """
+        return await self.result(self.begin(partial(call, *args, **kwargs)))
+
+    def begin(self, call: Callable[[], T]) -> Future[T]:
+        """Have a call made; whoever begins one awaits its `result`, or cancels it."""
         self._check()
-        future = self._begin(partial(call, *args, **kwargs))
+        return self._begin(call)
+
+    async def result(self, future: Future[T]) -> T:
+        """Return what a call returns that was begun; see `run`."""
         try:
             return await asyncio.wrap_future(future)
         except asyncio.CancelledError as cancelled:

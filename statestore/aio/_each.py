@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterator
+from concurrent.futures import Future, wait
 from time import monotonic
 from typing import Any, Final, TypeVar
 
@@ -22,7 +23,7 @@ async def each(calls: Calls, start: Callable[[], Iterator[T]], *, most: int = _I
     """Yield what an iterator yields that is started, used and closed by threads of a pool.
 
     An error comes behind all items that were yielded before it. A thread is taken for some items at a time, so long
-    iterations and short calls take turns.
+    iterations and short calls take turns; while those are used, the next ones are taken.
 
     Args:
         calls: what makes the calls.
@@ -31,6 +32,8 @@ async def each(calls: Calls, start: Callable[[], Iterator[T]], *, most: int = _I
     """
     items: Iterator[T] | None = None
     end: Exception | None = None
+    ahead: Future[tuple[list[T], Exception | None]] | None = None
+    goes_on = False
 
     def take() -> tuple[list[T], Exception | None]:
         nonlocal items
@@ -38,15 +41,24 @@ async def each(calls: Calls, start: Callable[[], Iterator[T]], *, most: int = _I
             items = start()
         return _take(items, most)
 
+    def close() -> None:
+        if ahead is not None and not ahead.cancel():
+            wait([ahead])
+        if let_go := getattr(items, "close", None):
+            let_go()
+
     try:
         while end is None:
-            some, end = await calls.run(take)
+            some, end = await (calls.result(ahead) if ahead else calls.run(take))
+            # Who has come back for more will do so again, and finds it there; who leaves early has cost nothing.
+            ahead = calls.begin(take) if goes_on and end is None else None
+            goes_on = most > 1
             for item in some:
                 yield item
         if not isinstance(end, StopIteration):
             raise end
     finally:
-        if not isinstance(end, StopIteration) and (close := getattr(items, "close", None)):
+        if not isinstance(end, StopIteration):
             await calls.finish(close)
 
 

@@ -6,7 +6,7 @@ import asyncio
 import os
 import resource
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -96,6 +96,51 @@ def test_an_iteration_that_is_left_early_reads_no_further_and_is_closed(local: L
     go(main())
     assert closed.is_set()
     assert len(pieces) == 1
+
+
+@pytest.mark.parametrize("left", ["early", "by an error"])
+def test_the_next_pieces_are_fetched_while_those_before_are_used(left: str) -> None:
+    asked_for, use = threading.Semaphore(0), threading.Lock()
+    closed = threading.Event()
+
+    class Watched(MemoryStore):
+        def _stream(self, log: str, start: int, stop: int | None) -> Iterator[bytes]:
+            try:
+                for n in range(9):
+                    with use:
+                        asked_for.release()
+                        if (n, left) == (4, "by an error"):
+                            raise Corrupt("here")
+                    yield bytes([n]) * (1 << 20)
+            finally:
+                closed.set()
+
+    async def use_all(stream: AsyncIterator[bytes]) -> None:
+        seen = 0
+        async for piece in stream:
+            given.append(piece[0])
+            while given[-1] > 0 and seen < given[-1] + 2:  # the first one may be all that is wanted
+                assert await asyncio.to_thread(asked_for.acquire, timeout=60)
+                seen += 1
+            if (piece[0], left) == (3, "early"):
+                use.acquire()  # the fetching of the next but one, which is under way when this is closed
+                threading.Timer(0.05, use.release).start()
+                await anext(stream)
+                return
+
+    async def main() -> None:
+        async with aio.Pool(2) as pool, aio.Store(Watched(), pool=pool) as store:
+            async with aclosing(store.stream("log")) as stream:
+                if left == "early":
+                    await use_all(stream)
+                else:
+                    with pytest.raises(Corrupt):
+                        await use_all(stream)
+            assert given == [0, 1, 2, 3]
+            assert closed.is_set()
+
+    given: list[int] = []
+    go(main())
 
 
 @pytest.mark.parametrize("way", ["dropped", "store closed"])
