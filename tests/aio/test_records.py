@@ -98,6 +98,35 @@ def test_an_iteration_that_is_left_early_reads_no_further_and_is_closed(local: L
     assert len(pieces) == 1
 
 
+def test_a_stream_without_end_lets_short_calls_have_its_thread() -> None:
+    pieces: list[None] = []
+
+    class Endless(MemoryStore):
+        def _stream(self, log: str, start: int, stop: int | None) -> Iterator[bytes]:
+            while True:
+                pieces.append(None)
+                yield b"x" * (1 << 20)
+
+    async def main() -> None:
+        async with aio.Pool(1) as pool, aio.Store(Endless(), pool=pool) as store:
+            await store.append("log", b"x", at=NEW)
+
+            async def use_all() -> None:
+                async for _ in store.stream("log"):
+                    pass
+
+            stream = asyncio.create_task(use_all())
+            for _ in range(10):
+                before = len(pieces)
+                assert (await store.tail("log")).size == 1
+                assert len(pieces) - before <= 4  # one is being fetched, and one is in line, before it and behind it
+            assert pieces
+            stream.cancel()
+            await asyncio.wait([stream])
+
+    go(main())
+
+
 @pytest.mark.parametrize("left", ["early", "by an error"])
 def test_the_next_pieces_are_fetched_while_those_before_are_used(left: str) -> None:
     asked_for, use = threading.Semaphore(0), threading.Lock()
