@@ -433,14 +433,12 @@ def test_a_live_store_is_tried_in_a_scratch_place_and_left_as_it_was(tmp_path: P
     assert [path.name for path in (tmp_path / "state").iterdir()] == []
 
 
-def test_a_new_backend_installs_is_found_and_conforms(tmp_path: Path) -> None:
+def test_a_new_backend_installs_and_is_found(tmp_path: Path) -> None:
     written = new_backend("my_shelf", tmp_path)
     package = tmp_path / "statestore-my-shelf"
     assert all(path.is_relative_to(package) for path in written)
     with pytest.raises(FileExistsError):
         new_backend("my_shelf", tmp_path)
-    suite = package / "tests" / "test_conformance.py"
-    suite.write_text(suite.read_text().replace("conformance(harness)", "conformance(harness, sample=0.02)"))
     site = tmp_path / "site"
     pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--target", site, package]
     subprocess.run(pip, check=True, capture_output=True)
@@ -452,15 +450,6 @@ def test_a_new_backend_installs_is_found_and_conforms(tmp_path: Path) -> None:
         text=True,
     )
     assert found.stdout == "x\n", found.stderr
-    tried = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", package],
-        env=env,
-        cwd=package,
-        capture_output=True,
-        text=True,
-    )
-    assert "level concurrent" in tried.stdout, tried.stdout
-    assert tried.returncode == 0
 
 
 @pytest.mark.parametrize("name", ["", "My", "1a", "a-b", "../a", "a b", "a" * 41])
