@@ -374,15 +374,17 @@ class RecordLog:
                 )
             records = self._scan(snapshot, known=known)
             records.skip()
+            end = _End(Tail(records.end, tail.run) if records.end else NEW, records.number)
             if expect not in (None, records.number):
-                return _End(tail, records.number)
+                # Not at the log's tail, which may lie inside a record that is being written.
+                return end
             if records.end < tail.size:
                 try:
                     self._cut(records, tail)
                 except Conflict:
                     continue
-            self._end = _End(Tail(records.end, tail.run) if records.end else NEW, records.number)
-            return self._end
+            self._end = end
+            return end
         raise self._overtaken()
 
     def _cut(self, records: Scan, tail: Tail) -> None:

@@ -20,7 +20,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from statestore.errors import Closed, Conflict, Corrupt, Exists, Held, InvalidName, NotFound, Unavailable
 from statestore.records import Header, Record, RecordLog, draft, encode, scan
 from statestore.records.scan import CHUNK
-from statestore.store import NEW, Store, Tail
+from statestore.store import NEW, Snapshot, Store, Tail
+from statestore.wrappers import Wrapper
 from statestore_local import LocalStore
 from statestore_memory import MemoryStore
 
@@ -790,3 +791,28 @@ def test_a_log_that_goes_on_where_a_reader_has_come_to_reads_no_header(monkeypat
     monkeypatch.undo()
     with pytest.raises(Conflict):
         first.append("message", b"late", expect=3)
+
+
+def test_a_conflict_met_while_another_record_is_being_written_is_no_damage(tmp_path: Path) -> None:
+    """A tail that is seen amid a write lies inside a record: nothing is read from there on."""
+    whole = RecordLog(LocalStore(tmp_path, sync="never"), "log")
+    whole.append("note", b"1", expect=1)
+    writer = RecordLog(whole.store, "log")
+    late = RecordLog(whole.store, "log")
+    late.resume(whole.store.tail("log"), 2)
+    for n in (2, 3):
+        writer.append("note", b"x" * 100, expect=n)
+    file = tmp_path / "log.state"
+    data = file.read_bytes()
+
+    class Growing(Wrapper):
+        def snapshot(self, log: str) -> Snapshot:
+            found = super().snapshot(log)
+            file.write_bytes(data)
+            return found
+
+    file.write_bytes(data[:-50])
+    late.store = Growing(late.store)
+    with pytest.raises(Conflict):
+        late.append("note", b"2", expect=2)
+    assert file.read_bytes() == data
