@@ -21,6 +21,8 @@ import pytest
 from typer.testing import CliRunner
 
 from statestore.cli.app import app
+from statestore.errors import Unavailable
+from statestore_local import LocalStore
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "statefile"
 
@@ -145,6 +147,20 @@ def vectors(tmp_path: Path) -> Path:
     for file in VECTORS.glob("*.state"):
         shutil.copy(file, root)
     return root
+
+
+@pytest.fixture
+def unreadable(vectors: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The same store, on a disk that refuses to give out session-200."""
+    real = LocalStore.read
+
+    def read(store: LocalStore, log: str, start: int = 0, stop: int | None = None) -> bytes:
+        if log == "session-200":
+            raise Unavailable("the disk says no", log=log)
+        return real(store, log, start, stop)
+
+    monkeypatch.setattr(LocalStore, "read", read)
+    return vectors
 
 
 @pytest.fixture

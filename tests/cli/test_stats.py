@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from statestore.errors import Unavailable
 from statestore.records import RecordLog, Usage, scan
 from statestore_local import LocalStore
 from statestore_memory import MemoryStore
@@ -82,25 +81,15 @@ def test_damaged_logs_count_as_far_as_they_are_whole_and_are_named(run: Run, dam
     assert ran.error["facts"] == {"corrupt": 2}
 
 
-def test_a_log_that_cannot_be_read_is_named_and_the_others_still_count(
-    run: Run, vectors: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real = LocalStore.read
-
-    def read(store: LocalStore, log: str, start: int = 0, stop: int | None = None) -> bytes:
-        if log == "session-200":
-            raise Unavailable("the disk says no", log=log)
-        return real(store, log, start, stop)
-
-    monkeypatch.setattr(LocalStore, "read", read)
-    ran = run("stats", vectors, "--json")
+def test_a_log_that_cannot_be_read_is_named_and_the_others_still_count(run: Run, unreadable: Path) -> None:
+    ran = run("stats", unreadable, "--json")
     assert (ran.status, ran.error["facts"]) == (1, {"unreadable": 1})
     assert [(row["log"], row["state"], row["error"]) for row in ran.lines[:-1]] == [
         ("session-200", "unreadable", "Unavailable")
     ]
     assert (ran.lines[-1]["summary"]["logs"], ran.lines[-1]["summary"]["records"]) == (3, 2012)
-    assert "unreadable  session-200  the disk says no" in run("stats", vectors).out
-    assert run("stats", vectors, "session-200").status == 1
+    assert "unreadable  session-200  the disk says no" in run("stats", unreadable).out
+    assert run("stats", unreadable, "session-200").status == 1
 
 
 def test_large_bodies_are_not_fetched(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

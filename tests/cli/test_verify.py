@@ -8,7 +8,6 @@ from threading import Barrier, Event, current_thread
 import pytest
 
 from statestore.cli.parallel import each_log
-from statestore.errors import Unavailable
 from statestore.records import RecordLog, scan
 from statestore.records.scan import Fetch
 from statestore_local import LocalStore
@@ -58,26 +57,16 @@ def test_damage_is_told_with_its_place_and_what_follows_and_fails(run: Run, dama
     assert ran.lines[-1] == {"summary": NOTHING | counted}
 
 
-def test_a_log_that_cannot_be_read_is_told_and_the_others_are_still_read(
-    run: Run, vectors: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real = LocalStore.read
-
-    def read(store: LocalStore, log: str, start: int = 0, stop: int | None = None) -> bytes:
-        if log == "session-200":
-            raise Unavailable("the disk says no", log=log)
-        return real(store, log, start, stop)
-
-    monkeypatch.setattr(LocalStore, "read", read)
-    ran = run("verify", vectors, "--json")
+def test_a_log_that_cannot_be_read_is_told_and_the_others_are_still_read(run: Run, unreadable: Path) -> None:
+    ran = run("verify", unreadable, "--json")
     assert ran.status == 1
     assert [(row["log"], row["state"]) for row in ran.lines[:-1]] == [
         ("session-12", "ok"),
         ("session-200", "unreadable"),
         ("session-2000", "ok"),
     ]
-    assert "unreadable  session-200  the disk says no" in run("verify", vectors).out
-    assert run("verify", vectors, "session-200").status == 1
+    assert "unreadable  session-200  the disk says no" in run("verify", unreadable).out
+    assert run("verify", unreadable, "session-200").status == 1
 
 
 def test_verify_changes_nothing(run: Run, damaged: Path) -> None:
