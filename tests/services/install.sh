@@ -16,6 +16,7 @@ command -v radosgw > /dev/null && command -v ceph-mon > /dev/null && command -v 
 command -v sshd > /dev/null || missing+=(openssh-server)
 command -v ssh-keygen > /dev/null || missing+=(openssh-client)
 command -v npm > /dev/null || missing+=(nodejs npm)
+command -v strace > /dev/null || missing+=(strace)
 if [ ${#missing[@]} != 0 ]; then
   if [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null; then
     # No package is started: the tests start the daemons themselves, in a folder of their own.
