@@ -40,6 +40,7 @@ __all__ = [
     "Maintenance",
     "NEW",
     "Problem",
+    "Sidecar",
     "Snapshot",
     "Store",
     "Tail",
@@ -113,6 +114,7 @@ class Capabilities:
         boundaries: ``boundary`` finds a place near the end where an append began.
         server_copy: ``copy`` moves no bytes through this process.
         cheap_tails: a listing with tails asks the storage nothing more for each log.
+        sidecars: ``sidecar`` has a place beside each log for what is derived from it.
         max_append: the largest number of bytes that one append takes; None where there is no such limit.
     """
 
@@ -127,6 +129,7 @@ class Capabilities:
     boundaries: bool = False
     server_copy: bool = False
     cheap_tails: bool = False
+    sidecars: bool = False
     max_append: int | None = None
 
 
@@ -175,6 +178,23 @@ class Maintenance(Protocol):
 
     def probe(self) -> None:
         """Try whether the storage keeps its promises; raise ``Unavailable`` where it does not."""
+
+
+class Sidecar(Protocol):
+    """A place beside a log for a few bytes that are derived from it, such as an index.
+
+    Whoever reads them checks them against the log before they are believed: they may be damaged, old, or another
+    log's that had the name before. They are never needed: what cannot be kept is not there, and no call says so.
+    """
+
+    def read(self, size: int) -> bytes:
+        """Return the last `size` bytes; all, where there are fewer, and none where there is nothing."""
+
+    def append(self, data: bytes) -> None:
+        """Add to the end, in one write."""
+
+    def replace(self, data: bytes) -> None:
+        """Put `data` in the place of all that is there."""
 
 
 class Store(ABC):
@@ -388,6 +408,15 @@ class Store(ABC):
         """
         self._check(log)
         raise self._refusal("cuts")
+
+    def sidecar(self, log: str) -> Sidecar | None:
+        """Return a place beside the log for what is derived from it; None without the capability ``sidecars``.
+
+        It is no part of the log: no other call shows it, a copy does not take it along, and it goes when the log is
+        deleted or cut. Making one touches nothing, and the log need not exist.
+        """
+        self._check(log)
+        return None
 
     @property
     def maintenance(self) -> Maintenance | None:

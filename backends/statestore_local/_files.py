@@ -6,6 +6,7 @@
     <root>/a.state!/b.state   the log  a.state/b    (a directory never ends in ".state")
     <root>/a/b.state          the log  a/b
     <root>/.a.hold            who holds a
+    <root>/.a.index           what was derived from a
     <root>/.a.cut-120-9f…     what was cut from a behind byte 120
     <root>/.a.new             a file that is about to take the place of a.state
 
@@ -36,6 +37,7 @@ __all__ = [
     "locate",
     "open_directory",
     "open_log",
+    "open_plain",
     "open_root",
     "run_of",
     "unlink",
@@ -196,13 +198,13 @@ def open_log(place: Place, flags: int, *, make: bool = False) -> tuple[int, os.s
         FileNotFoundError: there is no file.
         Unavailable: something else is in its place, or the operating system refuses.
     """
-    flags |= _PLAIN | (os.O_CREAT if make else 0)
+    flags |= os.O_CREAT if make else 0
     try:
         if not place.parts:
-            return _open_plain(place.path, flags, None)
+            return open_plain(place.path, flags, None)
         above = open_directory(place.root, place.parts, make=make)
         try:
-            return _open_plain(place.file, flags, above)
+            return open_plain(place.file, flags, above)
         finally:
             os.close(above)
     except FileNotFoundError:
@@ -216,9 +218,15 @@ def open_log(place: Place, flags: int, *, make: bool = False) -> tuple[int, os.s
         raise
 
 
-def _open_plain(name: str, flags: int, above: int | None) -> tuple[int, os.stat_result]:
+def open_plain(name: str, flags: int, above: int | None) -> tuple[int, os.stat_result]:
+    """Return a descriptor of a plain file of the directory `above`, and its status; no symbolic link is followed.
+
+    Raises:
+        Unavailable: something else is in its place.
+        OSError: any other refusal.
+    """
     try:
-        fd = os.open(name, flags, 0o600, dir_fd=above)
+        fd = os.open(name, flags | _PLAIN, 0o600, dir_fd=above)
     except OSError as error:
         if error.errno not in (errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENODEV):
             raise

@@ -10,12 +10,13 @@ from typing import Final
 
 from statestore import names
 from statestore.errors import Conflict, Exists, NotFound, Unavailable
-from statestore.store import Capabilities, Holder, LogInfo, Store, Tail, check_data, check_range, check_stop
+from statestore.store import Capabilities, Holder, LogInfo, Sidecar, Store, Tail, check_data, check_range, check_stop
 from statestore_local import _copy, _forks, _locks, _sync
 from statestore_local._errors import failing, unavailable
 from statestore_local._files import locate, open_root, run_of
 from statestore_local._handles import Handle, Handles
 from statestore_local._list import list_runs, rows
+from statestore_local._sidecar import LocalSidecar
 from statestore_local._whole import keep_aside, make_whole, own_directory, reading, rows_with_tails, tail_of
 
 __all__ = ["LocalStore"]
@@ -76,6 +77,7 @@ class LocalStore(Store):
             deletes=True,
             cuts=True,
             server_copy=hasattr(os, "copy_file_range"),
+            sidecars=True,
         )
         self._handles = Handles(self._root, wait=min(lock_timeout, 86400.0), trust=0.0 if self._always else _TRUST)
         self._known = self._handles.get
@@ -320,6 +322,7 @@ class LocalStore(Store):
         with self._changing(log) as (handle, size):
             self._check_at(handle, size, at)
             place = handle.place
+            LocalSidecar(place).remove()
             with failing("cannot delete the log", log=log, path=place.path), own_directory(handle) as above:
                 if handle.holder is None:
                     os.unlink(place.file, dir_fd=above)
@@ -342,6 +345,7 @@ class LocalStore(Store):
             with failing("cannot keep aside what is to be cut, so nothing was cut", log=log, path=place.path):
                 dropped = _copy.read_at(handle.fd, size, there - size)
                 keep_aside(place, size, dropped, sync=self.capabilities.flushes)
+            LocalSidecar(place).remove()
             with failing("cannot cut the log", log=log, path=place.path):
                 os.ftruncate(handle.fd, size)
             if self.capabilities.flushes:
@@ -412,6 +416,10 @@ class LocalStore(Store):
     def location(self, log: str) -> str:
         self._check(log)
         return locate(self._root, log).path
+
+    def sidecar(self, log: str) -> Sidecar:
+        self._check(log)
+        return LocalSidecar(locate(self._root, log))
 
     def close(self) -> None:
         super().close()

@@ -31,6 +31,7 @@ AREAS: Final = (
     "holds",
     "cuts",
     "closing",
+    "sidecars",
     "races",
     "handovers",
     "processes",

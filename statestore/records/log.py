@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from itertools import islice
 from typing import Any, Final
 
@@ -13,8 +13,9 @@ import msgspec
 from statestore import names
 from statestore.errors import Conflict, Corrupt, Held, NotFound, StateStoreError, Unavailable
 from statestore.records.follow import Following, follow
+from statestore.records.index import STRIDE, Index, Position, note
 from statestore.records.record import Draft, Record, place, spell, unnumbered
-from statestore.records.scan import Scan
+from statestore.records.scan import NEVER, Scan
 from statestore.store import NEW, Snapshot, Store, Tail
 
 __all__ = ["RecordLog"]
@@ -56,6 +57,7 @@ class RecordLog:
         # Replaced as a whole by whoever learns more, so that threads need no lock: at worst one of them finds
         # its place taken and looks again.
         self._end: _End | None = None
+        self._noted = 0  # up to where this object knows the log to be in its index
 
     def __repr__(self) -> str:
         return f"RecordLog({self.store!r}, {self.name!r})"
@@ -94,7 +96,9 @@ class RecordLog:
         return self._read(first, before)
 
     def _read(self, first: int, before: int | None) -> Iterator[Record]:
-        yield from self._scan(self.store.snapshot(self.name), first=first, before=before)
+        snapshot = self.store.snapshot(self.name)
+        known = self._nearest(snapshot, first + 1) if first > 1 else _START
+        yield from self._scan(snapshot, known=known, first=first, before=before)
 
     def follow(
         self,
@@ -128,7 +132,8 @@ class RecordLog:
     def last(self, k: int) -> list[Record]:
         """Return the last `k` records, or all where there are fewer, in order.
 
-        A store that knows where appends began is read from there; otherwise all headers are read.
+        It is read from a place that the log's index proves, or where an append began, as far as the store has these;
+        otherwise all headers are read.
 
         Raises:
             NotFound: there is no such log.
@@ -138,6 +143,8 @@ class RecordLog:
         if k < 0:
             raise ValueError(f"a number of records is not below zero: {k}")
         snapshot = self.store.snapshot(self.name)
+        if self.store.capabilities.sidecars:
+            return self._last(k, snapshot)
         start, reach, found = snapshot.tail.size, _REACH, list[Record]()
         while True:
             edge = start
@@ -147,7 +154,7 @@ class RecordLog:
                 if start == 0 or edge - start >= reach:
                     break
             try:
-                found = self._keep(k, start, snapshot)
+                found = self._keep(k, snapshot, start)
             except Corrupt:
                 # An append need not have begun where a record does.
                 if start == 0:
@@ -156,11 +163,21 @@ class RecordLog:
                 return found
             reach *= 2
 
-    def _keep(self, k: int, start: int, snapshot: Snapshot) -> list[Record]:
+    def _last(self, k: int, snapshot: Snapshot) -> list[Record]:
+        known = self._nearest(snapshot)
+        found = self._keep(k, snapshot, known.tail.size, known.number)
+        if len(found) < k and known is not _START:
+            known = self._nearest(snapshot, known.number + len(found) - k + 1)
+            found = self._keep(k, snapshot, known.tail.size, known.number)
+        return found
+
+    def _keep(self, k: int, snapshot: Snapshot, start: int, number: int = 1) -> list[Record]:
         """Read from an offset on and return the last `k` records; only theirs are the bodies that are kept."""
-        records = self._scan(snapshot, start=start, bodies=False)
+        records = Scan(snapshot.read, start=start, number=number, log=self.name, bodies=False)
         offsets = deque((record.offset for record in records), maxlen=k)
-        return list(islice(self._scan(snapshot, start=offsets[0]), len(offsets))) if offsets else []
+        if not offsets:
+            return []
+        return list(islice(Scan(snapshot.read, start=offsets[0], log=self.name), len(offsets)))
 
     def count(self) -> int:
         """Return how many whole records the log holds.
@@ -170,7 +187,7 @@ class RecordLog:
             Corrupt: a record is damaged.
         """
         snapshot = self._snapshot()
-        known = self._end if self._end and not _is_gone(self._end, snapshot.tail) else _START
+        known = self._end if self._end and not _is_gone(self._end, snapshot.tail) else self._nearest(snapshot)
         records = self._scan(snapshot, known=known)
         records.skip()
         return records.number - 1
@@ -220,6 +237,8 @@ class RecordLog:
                 tried, unknown = end, error.effect_unknown
             else:
                 self._end = _End(tail, end.number + 1)
+                if end.tail.size - self._noted >= STRIDE:
+                    self._note(tail, end, line)
                 return Record(line, body, end.tail.size)
         start, data = self._write((Draft(b"\n".join((unnumbered(line), body, b""))),), expect, tried, unknown)
         return Record(data[: -len(body) - 2], body, start.tail.size)
@@ -292,13 +311,30 @@ class RecordLog:
                 raise self._unsettled(end, error) from error
             else:
                 self._end = _End(tail, end.number + len(drafts))
+                if end.tail.size - self._noted >= STRIDE:
+                    self._note(tail, end, data[: data.index(b"\n")])
                 return end, data
+
+    def _note(self, tail: Tail, end: _End, line: bytes) -> None:
+        """Enter a record that was appended into the log's index, if it is time."""
+        self._noted = NEVER
+        with suppress(StateStoreError):  # the append is acknowledged, whatever becomes of its entry
+            if (sidecar := self.store.sidecar(self.name)) is not None:
+                note(sidecar, tail.run, Position(end.tail.size, end.number), line)
+                self._noted = end.tail.size
+
+    def _nearest(self, snapshot: Snapshot, before: int = NEVER) -> _End:
+        """Return a place in the log that its index proves: the last one of a record with a number below `before`."""
+        sidecar = self.store.sidecar(self.name)
+        offset, number = Index(sidecar, snapshot).nearest(before) if sidecar is not None else (0, 1)
+        return _End(Tail(offset, snapshot.tail.run), number) if offset else _START
 
     def recover(self) -> int:
         """Make the log ready to append to, and return the number that the next record gets.
 
-        Every header is read, so that damage is reported now, and a torn end, which a crash has left, is cut.
-        `append` does the same where it has not been done.
+        Every header is read from the last place on that the log's index proves, or from the beginning, so that damage
+        there is reported now, and a torn end, which a crash has left, is cut. `append` does the same where it has not
+        been done.
 
         Raises:
             NotFound: there is no such log.
@@ -334,8 +370,9 @@ class RecordLog:
                 record=records.number,
                 torn=records.torn or None,
             )
-        snapshot.copy(to, stop=records.end)
-        return RecordLog(self.store, to)
+        copy = RecordLog(self.store, to)
+        copy.resume(snapshot.copy(to, stop=records.end), records.number)
+        return copy
 
     def hold(self) -> AbstractContextManager[None]:
         """Keep everybody else from appending, until the context ends. See `Store.hold`.
@@ -346,10 +383,9 @@ class RecordLog:
         """
         return self.store.hold(self.name)
 
-    def _scan(self, snapshot: Snapshot, *, known: _End = _START, start: int = 0, **limits: Any) -> Scan:
-        """Scan what a snapshot holds, from a known end, or from an offset."""
-        start = start or known.tail.size
-        return Scan(snapshot.read, start=start, number=known.number, log=self.name, **limits)
+    def _scan(self, snapshot: Snapshot, *, known: _End = _START, **limits: Any) -> Scan:
+        """Scan what a snapshot holds, from a known place."""
+        return Scan(snapshot.read, start=known.tail.size, number=known.number, log=self.name, **limits)
 
     def _snapshot(self) -> Snapshot:
         try:
@@ -372,8 +408,7 @@ class RecordLog:
                     expected=known.tail,
                     found=tail,
                 )
-            records = self._scan(snapshot, known=known)
-            records.skip()
+            records = self._skip(snapshot, known)
             end = _End(Tail(records.end, tail.run) if records.end else NEW, records.number)
             if expect not in (None, records.number):
                 # Not at the log's tail, which may lie inside a record that is being written.
@@ -386,6 +421,23 @@ class RecordLog:
             self._end = end
             return end
         raise self._overtaken()
+
+    def _skip(self, snapshot: Snapshot, known: _End) -> Scan:
+        """Read on to the log's end; what an index can learn from that, it learns."""
+        sidecar = self.store.sidecar(self.name)
+        if sidecar is None:
+            records = self._scan(snapshot, known=known)
+            records.skip()
+            return records
+        index = Index(sidecar, snapshot)
+        start, number = known.tail.size, known.number
+        if known is _START:
+            start, number = index.nearest()
+            self._noted = start
+        records = index.scan(start, number, self._noted)
+        records.skip()
+        self._noted = index.keep()
+        return records
 
     def _cut(self, records: Scan, tail: Tail) -> None:
         """Cut a torn end off, where the store can; one that could and may not refuses."""

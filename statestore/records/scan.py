@@ -124,7 +124,7 @@ class Scan:
                 if size < want or size - at > MAX_HEADER:
                     self._end_without_newline(buffer[at:])
                     return
-                want = self._chunk + MAX_HEADER
+                want = self._chunk + (0 if at else MAX_HEADER)
                 continue
             if body - at > _LONGEST_LINE:
                 raise self._corrupt(_LONG_HEADER)

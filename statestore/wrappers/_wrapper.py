@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import TypeVar
 
-from statestore.store import Holder, LogInfo, Maintenance, Snapshot, Store, Tail
+from statestore.store import Holder, LogInfo, Maintenance, Sidecar, Snapshot, Store, Tail
 
 __all__ = ["WrappedSnapshot", "Wrapper"]
 
@@ -18,8 +18,8 @@ class Wrapper(Store):
 
     A subclass overrides the calls that it changes, or :meth:`_run`, through which all of them go that ask the
     storage and answer at once. ``list``, ``stream`` and ``hold`` do their work later, when their result is used,
-    and so do not go through it, nor does what a snapshot is asked; ``wait``, ``location``, ``maintenance`` and
-    ``close`` ask the storage nothing.
+    and so do not go through it, nor does what a snapshot or a sidecar is asked; ``wait``, ``location``,
+    ``maintenance`` and ``close`` ask the storage nothing.
 
     Args:
         store: the inner store. Closing the wrapper closes it.
@@ -95,6 +95,10 @@ class Wrapper(Store):
     def cut(self, log: str, size: int, *, at: Tail) -> bytes:
         """Drop what a crash left behind `size`, if the log still ends exactly at `at`; return the bytes dropped."""
         return self._run("cut", log, lambda: self.inner.cut(log, size, at=at))
+
+    def sidecar(self, log: str) -> Sidecar | None:
+        """Return a place beside the log for what is derived from it."""
+        return self.inner.sidecar(log)
 
     @property
     def maintenance(self) -> Maintenance | None:

@@ -8,7 +8,7 @@ from typing import Final
 
 from statestore import names
 from statestore.errors import Conflict, Corrupt, NotFound, NotSupported
-from statestore.store import NEW, LogInfo, Snapshot, Store, Tail, check_data, check_range, check_stop
+from statestore.store import NEW, LogInfo, Sidecar, Snapshot, Store, Tail, check_data, check_range, check_stop
 from statestore.wrappers._sealedlog import Known, Mark, View, whole_records
 from statestore.wrappers._sealing import GROWTH, Keyring
 from statestore.wrappers._wrapper import Wrapper
@@ -50,7 +50,10 @@ class Encrypted(Wrapper):
         self._keys = Keyring(keys)
         most = store.capabilities.max_append
         self.capabilities = replace(
-            store.capabilities, cheap_tails=False, max_append=None if most is None else most // _LEAST_SHARE
+            store.capabilities,
+            cheap_tails=False,
+            sidecars=False,
+            max_append=None if most is None else most // _LEAST_SHARE,
         )
         # Replaced as a whole by whoever learns more, so that threads need no lock.
         self._known: dict[str, Known] = {}
@@ -227,6 +230,11 @@ class Encrypted(Wrapper):
             raise self._conflict(error.message, log, at) from error
         finally:
             self._known.pop(log, None)
+
+    def sidecar(self, log: str) -> Sidecar | None:
+        """Return None: what is derived from a log is not sealed."""
+        self._check(log)
+        return None
 
     def _view(self, log: str) -> View:
         """Look at a log as it ends now, having read the headers that are new."""

@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 from statestore import names
 from statestore.errors import InvalidName, StateStoreError
-from statestore.store import Finding, Garbage, Holder, LogInfo, Maintenance, Problem, Snapshot, Store, Tail
+from statestore.store import Finding, Garbage, Holder, LogInfo, Maintenance, Problem, Sidecar, Snapshot, Store, Tail
 from statestore.wrappers._wrapper import WrappedSnapshot, Wrapper
 
 __all__ = ["Prefixed"]
@@ -122,6 +122,11 @@ class Prefixed(Wrapper):
         """Drop what a crash left behind `size`, if the log still ends exactly at `at`; return the bytes dropped."""
         inside = self._inside(log)
         return self._ask(lambda: self.inner.cut(inside, size, at=at))
+
+    def sidecar(self, log: str) -> Sidecar | None:
+        """Return a place beside the log for what is derived from it."""
+        inside = self._inside(log)
+        return self._ask(lambda: self.inner.sidecar(inside))
 
     @property
     def maintenance(self) -> Maintenance | None:

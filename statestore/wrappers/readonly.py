@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from statestore import names
 from statestore.errors import NotSupported
-from statestore.store import Finding, Garbage, Holder, Maintenance, Problem, Snapshot, Store, Tail
+from statestore.store import Finding, Garbage, Holder, Maintenance, Problem, Sidecar, Snapshot, Store, Tail
 from statestore.wrappers._wrapper import WrappedSnapshot, Wrapper
 
 __all__ = ["ReadOnly"]
@@ -65,6 +65,11 @@ class ReadOnly(Wrapper):
         """Refuse: nothing is dropped here."""
         self._refuse("cut", log, "cuts")
 
+    def sidecar(self, log: str) -> Sidecar | None:
+        """Return what is beside the log, to be read."""
+        inner = self.inner.sidecar(log)
+        return _Unwritten(inner) if inner is not None else None
+
     @property
     def maintenance(self) -> Maintenance | None:
         """What the inner store offers its operator, as far as that only looks."""
@@ -92,6 +97,19 @@ class _ReadOnlySnapshot(WrappedSnapshot):
     def copy(self, target: str, *, stop: int | None = None) -> Tail:
         """Refuse: no log is made here."""
         return self.store.copy(self.log, target, stop=stop)
+
+
+class _Unwritten:
+    """A place beside a log where nothing is kept."""
+
+    def __init__(self, inner: Sidecar) -> None:
+        self.read = inner.read
+
+    def append(self, data: bytes) -> None:
+        """Keep nothing."""
+
+    def replace(self, data: bytes) -> None:
+        """Keep nothing."""
 
 
 class _Looking:

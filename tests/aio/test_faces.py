@@ -14,7 +14,7 @@ from tests.catalog.parts import Chain
 from .conftest import go
 
 FACES: list[tuple[type, type, dict[str, str]]] = [
-    (aio.Store, store.Store, {"close": "aclose", "wait": ""}),  # `follow` waits, and nobody else
+    (aio.Store, store.Store, {"close": "aclose", "wait": "", "sidecar": ""}),  # for `RecordLog`, and nobody else
     (aio.Snapshot, snapshot.Snapshot, {}),
     (aio.Maintenance, store.Maintenance, {}),
     (aio.RecordLog, records.RecordLog, {}),

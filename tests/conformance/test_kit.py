@@ -86,7 +86,7 @@ def test_every_capability_has_clauses_for_on_or_off() -> None:
 
 def test_every_refusable_capability_has_a_clause_for_its_refusal() -> None:
     off = {each.capability for each in clauses() if not each.on}
-    assert off == {"boundaries", "cuts", "deletes", "flushes", "holds", "runs", "shared"}
+    assert off == {"boundaries", "cuts", "deletes", "flushes", "holds", "runs", "shared", "sidecars"}
 
 
 def test_every_clause_says_who_is_hurt_in_one_sentence() -> None:

@@ -17,7 +17,7 @@ _Kind = TypeVar("_Kind", bound=type)
 
 MODULES = (
     "appends", "reads", "copies", "listings", "naming", "bodies", "deletions", "snapshots", "holds", "cuts", "closing",
-    "races", "processes", "durability", "golden", "scale",
+    "sidecars", "races", "processes", "durability", "golden", "scale",
 )  # fmt: skip
 SLOW = frozenset({"races", "processes", "scale", "model"})
 """Areas, and levels, whose clauses take longer than all others together."""

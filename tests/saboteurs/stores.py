@@ -17,7 +17,7 @@ from typing import Any
 
 from statestore.conformance import Harness
 from statestore.errors import Conflict, Exists, NotFound, NotSupported, Unavailable
-from statestore.store import NEW, Capabilities, LogInfo, Store, Tail, check_data, check_range, check_stop
+from statestore.store import NEW, Capabilities, LogInfo, Sidecar, Store, Tail, check_data, check_range, check_stop
 from statestore_memory import MemoryStore
 from statestore_memory._store import _lock, _Log, _Space
 
@@ -38,6 +38,7 @@ class Space(_Space):
     aside: dict[str, bytes] = field(default_factory=dict)
     requests: int = 0
     full: bool = False
+    beside: dict[str, bytearray] = field(default_factory=dict)
     notes: dict[Any, Any] = field(default_factory=dict)  # what a saboteur keeps beside the logs
 
     def make(self, log: str, data: bytes, run: str = "") -> Tail:
@@ -57,9 +58,31 @@ class Space(_Space):
         self.holds.clear()
 
 
+@dataclass
+class Beside:
+    space: Space
+    log: str
+
+    def read(self, size: int) -> bytes:
+        data = self.space.beside.get(self.log, b"")
+        return bytes(data[max(len(data) - size, 0) :])
+
+    def append(self, data: bytes) -> None:
+        self.space.beside.setdefault(self.log, bytearray()).extend(data)
+
+    def replace(self, data: bytes) -> None:
+        self.space.beside[self.log] = bytearray(data)
+
+
 class Full(MemoryStore):
     capabilities = replace(
-        MemoryStore.capabilities, durable=True, flushes=True, cuts=True, boundaries=True, max_append=4 << 20
+        MemoryStore.capabilities,
+        durable=True,
+        flushes=True,
+        cuts=True,
+        boundaries=True,
+        sidecars=True,
+        max_append=4 << 20,
     )
 
     def __init__(self, space: Space) -> None:
@@ -193,9 +216,17 @@ class Full(MemoryStore):
             starts = self._find(log).starts
             return int(starts[bisect_right(starts, before) - 1])
 
+    def sidecar(self, log: str) -> Sidecar | None:
+        self._check(log)
+        return Beside(self.space, log)
+
+    def drop_sidecar(self, log: str) -> None:
+        self.space.beside.pop(log, None)
+
     def delete(self, log: str, *, at: Tail | None = None) -> None:
         with self.locked():
             super().delete(log, at=at)
+            self.drop_sidecar(log)
             self.sync(log)
 
     def flush(self, log: str) -> None:
@@ -216,6 +247,7 @@ class Full(MemoryStore):
             return self.shorten(log, found, size)
 
     def shorten(self, log: str, found: Log, size: int) -> bytes:
+        self.drop_sidecar(log)
         dropped = bytes(found.data[size:])
         self.space.aside[log] = self.space.aside.get(log, b"") + dropped
         del found.data[size:]

@@ -27,6 +27,7 @@ CALLS = {
     "location": (("a",), {}),
     "flush": (("a",), {}),
     "cut": (("a", 1), {"at": Tail(2, "r")}),
+    "sidecar": (("a",), {}),
     "close": ((), {}),
 }
 

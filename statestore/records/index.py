@@ -1,0 +1,133 @@
+"""The position index: where some of a log's records begin, kept beside the log where the store has a place for it.
+
+A record is never found by searching backwards, since a body can hold anything. An index says where records begin, so
+that a reader need not come from the log's first byte. It is derived and disposable: with it absent, old or damaged
+everything works, only slower, and whoever then opens the log to append makes it anew.
+
+It is entries of 32 bytes: the offset and the number of a record, each 8 bytes, most significant first, and 16 bytes
+of BLAKE2b over these two, the log's run, and the record's header line. An entry is believed only where the log has
+that very line at that offset, behind a newline. So an entry that was damaged, or written for another log, or for
+what was cut from this one, is none: header lines hold random ids.
+"""
+
+from __future__ import annotations
+
+from heapq import nlargest
+from struct import Struct
+from typing import Final, NamedTuple
+
+from statestore.records.scan import NEVER, Scan
+from statestore.store import Sidecar, Snapshot
+
+__all__ = ["Index", "Position", "STRIDE", "note"]
+
+STRIDE: Final = 256 << 10
+"""About how many bytes of a log lie between two positions, unless a record is larger."""
+
+_ENTRY: Final = Struct(">QQ16s")
+_FIRST: Final = 128 * _ENTRY.size  # how much of an index is read first
+_TRIES: Final = 16  # entries that are tried before an index is given up
+_LINE: Final = 4096  # no record with a longer header line is entered
+_KEPT: Final = 1024  # positions that are kept in memory before they are written
+
+
+class Position(NamedTuple):
+    """Where a record begins: its offset, and its number."""
+
+    offset: int
+    number: int
+
+
+_BEGINNING: Final = Position(0, 1)
+
+
+def note(sidecar: Sidecar, run: str, position: Position, line: bytes) -> None:
+    """Enter the record with this header line into an index, unless the last `STRIDE` bytes before it have an entry."""
+    last = sidecar.read(_ENTRY.size)
+    if len(last) == _ENTRY.size and 0 <= position.offset - _ENTRY.unpack(last)[0] < STRIDE:
+        return
+    if len(line) < _LINE:
+        sidecar.append(_ENTRY.pack(*position, _digest(run, position, line)))
+
+
+class Index:
+    """The positions that are known of a log as a snapshot shows it.
+
+    Args:
+        sidecar: where they are kept.
+        snapshot: the log.
+    """
+
+    def __init__(self, sidecar: Sidecar, snapshot: Snapshot) -> None:
+        self._sidecar = sidecar
+        self._snapshot = snapshot
+        self._useless = False
+        self._new: list[bytes] = []
+        self._passed = _BEGINNING, b""  # the position that comes next into the index, once its record was whole
+
+    def nearest(self, before: int = NEVER) -> Position:
+        """Return the last position known, and proven, of a record with a number below `before`, else the beginning."""
+        size, want = self._snapshot.tail.size, _FIRST
+        while True:
+            data = self._sidecar.read(want)
+            entries = _ENTRY.iter_unpack(data[len(data) % _ENTRY.size :])
+            fitting = [found for found in entries if found[0] < size and found[1] < before]
+            for offset, number, digest in nlargest(_TRIES, fitting):
+                if self._proves(position := Position(offset, number), digest):
+                    return position
+            if fitting or len(data) < want:
+                self._useless = bool(data) and before == NEVER
+                return _BEGINNING
+            want *= 8
+
+    def _proves(self, position: Position, digest: bytes) -> bool:
+        """Say whether the record that an entry speaks of begins there."""
+        if position.offset == 0:
+            return False
+        before, line, _ = (self._snapshot.read(position.offset - 1, position.offset + _LINE) + b"\n\n").split(b"\n", 2)
+        return not before and _digest(self._snapshot.tail.run, position, line) == digest
+
+    def scan(self, start: int, number: int, last: int) -> Scan:
+        """Return a scan that goes to the log's end, and notes positions on its way for `keep`.
+
+        Args:
+            start: where it begins.
+            number: the number of the record there.
+            last: a position that is known already.
+        """
+        self._passed = Position(last, 0), b""
+        self._records = Scan(self._fetch, start=start, number=number, log=self._snapshot.log, chunk=STRIDE)
+        return self._records
+
+    def _fetch(self, start: int, stop: int) -> bytes:
+        data = self._snapshot.read(start, stop)
+        if start == self._records.end >= self._passed[0].offset + STRIDE // 2:  # the fetch before was not used up
+            self._enter()
+            line = data[:_LINE].partition(b"\n")[0]
+            self._passed = Position(start, self._records.number), line if len(line) < _LINE else b""
+            if len(self._new) == _KEPT:
+                self._write()
+        return data
+
+    def _enter(self) -> None:
+        position, line = self._passed
+        if line and self._records.end > position.offset:
+            self._new.append(_ENTRY.pack(*position, _digest(self._snapshot.tail.run, position, line)))
+
+    def keep(self) -> int:
+        """Keep what the scan has passed, and return the last offset that is known."""
+        self._enter()
+        self._write()
+        return self._passed[0].offset
+
+    def _write(self) -> None:
+        if self._new:
+            (self._sidecar.replace if self._useless else self._sidecar.append)(b"".join(self._new))
+            self._useless = False
+            self._new.clear()
+
+
+def _digest(run: str, position: Position, line: bytes) -> bytes:
+    from hashlib import blake2b  # not loaded by whoever has only short logs
+
+    return blake2b(b"%d %d %s\n%s" % (*position, run.encode(), line), digest_size=16).digest()
