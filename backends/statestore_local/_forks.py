@@ -11,6 +11,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Protocol
 
 __all__ = ["adopt", "let_go", "watch"]
@@ -53,7 +54,8 @@ def _in_child() -> None:
     global _guard
     _guard = threading.RLock()
     for fd in _adopted:
-        os.close(fd)
+        with suppress(OSError):  # a program that closes descriptors which are not its own leaves none to close
+            os.close(fd)
     _adopted.clear()
     for store in list(_stores):
         store.forget()

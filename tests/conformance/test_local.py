@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +12,7 @@ import pytest
 
 from statestore.conformance import Harness, conformance
 from statestore.store import Store
-from statestore_local import LocalStore, _sync
+from statestore_local import LocalStore, _forks, _sync
 from tests.conformance.power import Power
 
 
@@ -23,7 +22,7 @@ def crash(store: Store) -> None:
     descriptors = [fd for handle in handles._table.values() for fd in (handle.fd, handle.note) if fd >= 0]
     handles.forget()
     for fd in descriptors:
-        os.close(fd)
+        _forks.let_go(fd)
 
 
 @contextmanager

@@ -539,6 +539,25 @@ def test_a_forked_child_appends_through_the_store_it_inherited(store: LocalStore
     assert store.read("a") == b"123"
 
 
+def test_a_forked_child_uses_the_store_though_its_parents_descriptors_were_closed_behind_it(root: Path) -> None:
+    code = """
+import os, sys
+from statestore.store import NEW
+from statestore_local import LocalStore
+
+store = LocalStore(sys.argv[1])
+tail = store.append("a", b"1", at=NEW)
+os.closerange(3, 64)  # as a program does that goes into the background
+child = os.fork()
+if child == 0:
+    os._exit(store.append("a", b"2", at=tail).size)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+os._exit(0)
+"""
+    answer = subprocess.run([sys.executable, "-c", code, root], capture_output=True, text=True)
+    assert (answer.stdout, answer.stderr) == ("2\n", "")
+
+
 def test_a_hold_ends_with_its_process_even_if_a_forked_child_lives_on(root: Path) -> None:
     program = """
 import os, sys
