@@ -22,6 +22,7 @@ CHUNK: Final = 1 << 20
 """How many bytes are asked for at a time."""
 
 _PEEK: Final = 4096  # bytes that are read behind a body that was skipped: most headers are shorter
+_FIRST: Final = 4096  # bytes that are read first for each record, where few are asked for
 _NEWLINE: Final = 10
 _LONGEST_LINE: Final = MAX_HEADER + 1  # with its newline
 _LONG_HEADER: Final = f"its header line has more than {MAX_HEADER} bytes"
@@ -80,7 +81,8 @@ class Scan:
             Corrupt: the next record does not parse and is not torn. All records before it have been given.
         """
         first, before, bodies = self._first, self._before, self._bodies
-        want, ahead = self._chunk, b""
+        # Whoever wants one record does not fetch a thousand. Where this is too little, it costs one fetch more.
+        want, ahead = min(self._chunk, max(before - self.number, 1) * _FIRST), b""
         while self.number < before:
             begin, at, number = self.end, 0, self.number
             damage = None

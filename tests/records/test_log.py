@@ -627,6 +627,18 @@ def test_without_boundaries_the_last_of_large_records_are_read_with_little_else(
     assert sum(count for _, count in store.reads) < 1.05 * asked + CHUNK + size / 100
 
 
+@pytest.mark.parametrize(("first", "size"), [(b"small", 4096), (b"x" * 100_000, 4096 + CHUNK)])
+def test_whoever_wants_one_record_does_not_fetch_a_thousand(first: bytes, size: int) -> None:
+    store = Counted()
+    log = RecordLog(store, "log")
+    log.append("start", first, expect=1)
+    log.append_many([draft("message", b"x" * 1000) for _ in range(3000)])
+    store.reads.clear()
+    assert [record.body for record in log.read(before=2)] == [first]
+    assert sum(count for _, count in store.reads) <= size
+    assert len(store.reads) <= 2
+
+
 def test_only_what_is_new_is_read_to_find_an_end_that_others_have_moved() -> None:
     store = Counted()
     log, other = RecordLog(store, "log"), RecordLog(store, "log")
