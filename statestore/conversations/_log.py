@@ -7,7 +7,7 @@ newest: if it is not, the append is refused, and it reads what is new and decide
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import islice
 from threading import RLock
 from typing import Final
@@ -26,6 +26,8 @@ from statestore.conversations._changes import (
 from statestore.conversations._fold import State, Written, apply, begin
 from statestore.errors import Conflict, Corrupt, NotFound, StateStoreError, Unavailable
 from statestore.records import Record, RecordLog, Scan, draft, times
+from statestore.records.index import Index
+from statestore.records.scan import NEVER
 from statestore.store import Snapshot as Bytes
 from statestore.store import Store, Tail
 
@@ -128,7 +130,7 @@ class ConversationLog:
         self._end = Tail(0, snapshot.tail.run)
         offset = 0 if whole else self._find_snapshot(snapshot)
         if offset:
-            record = next(iter(Scan(snapshot.read, start=offset, log=self.name)))
+            record = next(iter(Scan(snapshot.read, start=offset, before=2, log=self.name)))  # one record
             change = decode_record(record, self.name)
             if isinstance(change, Snapshot):
                 self._number = change.n
@@ -137,16 +139,16 @@ class ConversationLog:
 
     def _find_snapshot(self, snapshot: Bytes) -> int:
         """Return the offset of the last snapshot in the log; 0 where there is none."""
+        boundaries = self.store.capabilities.boundaries
+        if not boundaries and (sidecar := self.store.sidecar(self.name)) is not None:
+            return self._find_by_index(snapshot, Index(sidecar, snapshot))
         reach = _REACH
         while True:
             start = 0
-            if self.store.capabilities.boundaries and reach < snapshot.tail.size:
+            if boundaries and reach < snapshot.tail.size:
                 start = snapshot.boundary(snapshot.tail.size - reach)
-            found = 0
             try:
-                for record in Scan(snapshot.read, start=start, bodies=False, log=self.name):
-                    if _MARK in record.line and record.kind == _SNAPSHOT:
-                        found = record.offset
+                found = _last_snapshot(Scan(snapshot.read, start=start, bodies=False, log=self.name))
             except Corrupt:
                 # An append need not have begun where a record does; and what is damaged is named by its number.
                 if start == 0:
@@ -155,6 +157,21 @@ class ConversationLog:
             if found or start == 0:
                 return found
             reach *= 4
+
+    def _find_by_index(self, snapshot: Bytes, index: Index) -> int:
+        """Look for the last snapshot from one position of the index to the next, the last ones first."""
+        end, number = snapshot.tail.size, NEVER
+
+        def fetch(start: int, stop: int) -> bytes:
+            return snapshot.read(start, min(stop, end))
+
+        while True:
+            before = number
+            start, number = index.nearest(before)
+            found = _last_snapshot(Scan(fetch, start=start, number=number, before=before, bodies=False, log=self.name))
+            if found or start == 0:
+                return found
+            end = start
 
     def _follow(self, snapshot: Bytes) -> None:
         """Let the state follow the records behind those that were read."""
@@ -283,3 +300,12 @@ class ConversationLog:
         except BaseException:
             self.forget()
             raise
+
+
+def _last_snapshot(records: Iterable[Record]) -> int:
+    """Return the offset of the last snapshot among records; 0 where there is none."""
+    found = 0
+    for record in records:
+        if _MARK in record.line and record.kind == _SNAPSHOT:
+            found = record.offset
+    return found

@@ -14,6 +14,7 @@ import pytest
 from statestore import Store, Tail
 from statestore.conversations import Conversations, ConversationState, _conversations, _log
 from statestore.records import verify
+from statestore.records.index import STRIDE
 from statestore.store import Snapshot
 from statestore.wrappers import Wrapper
 from statestore_local import LocalStore
@@ -147,6 +148,37 @@ def test_with_boundaries_a_bounded_end_is_read(long: Callable[[], Counting], cou
     assert cold.load_recent_messages("c", count) == warm.load("c").messages[-count:]
     assert cold.load("c") == warm.load("c")
     assert cold.message_count("c") == warm.message_count("c")
+
+
+@pytest.mark.parametrize("long", ["local"], indirect=True)
+def test_an_index_bounds_what_is_read_as_well(long: Callable[[], Counting]) -> None:
+    store = long()
+    store.capabilities = replace(store.capabilities, boundaries=False)
+    assert store.tail("conversations/c").size > 5 * STRIDE
+    for call in (
+        lambda: Conversations(store).load_recent_messages("c", 5),
+        lambda: Conversations(store).message_count("c"),
+        lambda: Conversations(store).merge_metadata("c", {"k": 5}),
+    ):
+        _, _, size = store.measure(call)
+        assert 0 < size < 2 * STRIDE
+    assert Conversations(store).load_recent_messages("c", 5) == Conversations(store).load("c").messages[-5:]
+
+
+def test_with_an_index_a_snapshot_that_lies_far_back_is_found(tmp_path: Path) -> None:
+    """The next snapshot waits for eight times the size of the last one, over many positions of the index."""
+    store, log = Counting(LocalStore(tmp_path, sync="never")), "conversations/c"
+    state = ConversationState(id="c", metadata={"k": "v" * STRIDE})
+    with Conversations(store) as talks:
+        talks.save(state)
+        for number in range(1500):
+            talks.log_append("c", number, [user(f"{number:01000}")])
+    (snapshot,) = [one for one in _conversations.RecordLog(store, log) if one.kind == "conversation.snapshot"]
+    size = store.tail(log).size
+    assert size - snapshot.offset > 4 * STRIDE
+    found, _, read = store.measure(lambda: Conversations(store).load_metadata("c"))
+    assert found == state.metadata
+    assert read < 2.5 * size
 
 
 def test_whoever_begins_at_a_snapshot_knows_the_numbers_of_records(long: Callable[[], Counting]) -> None:
