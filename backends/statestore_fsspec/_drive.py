@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from enum import Enum
 from typing import Any, ClassVar, Final
 
 from statestore.errors import PluginError, StateStoreError, Unavailable
-from statestore_fsspec._steps import Outcome, Page
+from statestore_fsspec._steps import Outcome, Page, Span
 
 __all__ = ["Answer", "BucketDrive", "Drive", "PAGE", "bucket_and_prefix", "guarded", "upload_limit"]
 
@@ -38,7 +39,12 @@ class Drive(ABC):
     Args:
         files: the file system, an instance that nobody else uses.
         root: the place, as the file system spells paths.
+
+    Attributes:
+        threads: how many may wait for requests at once, where each thread waits for one.
     """
+
+    threads: ClassVar[int] = 256
 
     def __init__(self, files: Any, root: str) -> None:
         self.files = files
@@ -69,12 +75,14 @@ class Drive(ABC):
     def fetch(self, key: str, start: int = 0, stop: int | None = None) -> bytes | None:
         """Return the bytes of ``[start, stop)`` of an object; None where there is no such object."""
         try:
-            limits = {} if start == 0 and stop is None else {"start": start, "end": stop}
-            data = self.files.cat_file(self.path(key), **limits)
+            data = self.files.cat_file(self.path(key), **Span(key, start, stop).limits)
         except Exception as error:
-            answer = self.judged(error, "get", key)
-            return None if answer is Answer.MISSING else b""
+            return self.unfetched(error, key)
         return bytes(data)
+
+    def unfetched(self, error: Exception, key: str) -> bytes | None:
+        """Return what an exception says of a part of an object, or raise it as a failure."""
+        return None if self.judged(error, "get", key) is Answer.MISSING else b""
 
     def create(self, key: str, data: bytes) -> tuple[Outcome, Exception | None]:
         """Create an object, if there is none at that key; return what came of it, and the error where that is unknown.
@@ -133,6 +141,7 @@ class BucketDrive(Drive):
         refusals: what the error codes mean by which it refuses a request for good.
     """
 
+    threads = 16
     kind: ClassVar[str] = "bucket"
     rights: ClassVar[Mapping[str, str]]
     patience: float
@@ -167,6 +176,37 @@ class BucketDrive(Drive):
             timeout=upload_limit(self.patience, len(data)),
         )
         return True
+
+    def fetch_each(self, spans: Sequence[Span], gate: asyncio.Semaphore) -> list[bytes | Unavailable | None]:
+        """Return what `fetch` would return, or raise, for each part of an object; all are asked for at once.
+
+        One thread waits for them all: a thread for each costs as much again as the request.
+
+        Args:
+            spans: the parts.
+            gate: bounds how many requests of all callers are under way.
+        """
+        from fsspec.asyn import sync
+
+        async def ask(span: Span) -> bytes:
+            async with gate:
+                return bytes(await self.files._cat_file(self.path(span.key), **span.limits))
+
+        async def ask_all() -> list[bytes | BaseException]:
+            return await asyncio.gather(*map(ask, spans), return_exceptions=True)
+
+        answers = sync(self.files.loop, ask_all)
+        return [self._answered(answer, span.key) for span, answer in zip(spans, answers, strict=True)]
+
+    def _answered(self, answer: bytes | BaseException, key: str) -> bytes | Unavailable | None:
+        if not isinstance(answer, BaseException):
+            return answer
+        if not isinstance(answer, Exception):
+            raise answer
+        try:
+            return self.unfetched(answer, key)
+        except Unavailable as failure:
+            return failure
 
     def page(self, prefix: str, after: str) -> Page:
         """Return the first keys that begin with `prefix` and come after `after`, in the storage's order."""

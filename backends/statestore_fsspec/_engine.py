@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import secrets
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from statestore.errors import Closed, Unavailable
-from statestore_fsspec._drive import Drive
+from statestore_fsspec._drive import BucketDrive, Drive
 from statestore_fsspec._layout import Entry
-from statestore_fsspec._steps import NOW, TOKEN, Copy, Fetch, List, Page, Pause, Put, Remove, Steps
+from statestore_fsspec._steps import NOW, TOKEN, Copy, Fetch, List, Page, Pause, Put, Remove, Span, Steps
 
 __all__ = ["Engine", "entries"]
 
@@ -53,8 +54,9 @@ class Engine:
     def _begin(self) -> None:
         self._lock = threading.Lock()
         self._drive: Drive | None = None
+        self._pool = ThreadPoolExecutor(1)  # until there is a drive
         self._users = 0  # calls under way
-        self._pool = ThreadPoolExecutor(self._parallel, thread_name_prefix="statestore")
+        self._gate = asyncio.Semaphore(self._parallel)
         self._ahead = ThreadPoolExecutor(_AHEAD, thread_name_prefix="statestore-ahead")
 
     def forget(self) -> None:
@@ -69,6 +71,8 @@ class Engine:
             self._check_open()
             if self._drive is None:
                 self._drive = self._connect()
+                threads = min(self._parallel, self._drive.threads)
+                self._pool = ThreadPoolExecutor(threads, thread_name_prefix="statestore")
             return self._drive
 
     def now(self) -> float:
@@ -154,7 +158,7 @@ class Engine:
         if isinstance(request, List):
             return self._patiently(drive.page, request.prefix, request.after)
         if isinstance(request, Fetch):
-            return self.each(drive.fetch, request.spans)
+            return self._fetch(drive, request.spans)
         if request is NOW:
             return self.now()
         if request is TOKEN:
@@ -166,6 +170,25 @@ class Engine:
         if isinstance(request, Remove):
             return self.each(drive.remove, ((key,) for key in request.keys))
         raise TypeError(f"the protocol asked for what no storage does: {request!r}")
+
+    def _fetch(self, drive: Drive, spans: Sequence[Span]) -> list[bytes | None]:
+        if len(spans) == 1 or not isinstance(drive, BucketDrive):
+            return self.each(drive.fetch, spans)
+        fetched: dict[Span, bytes | None] = {}
+
+        def fetch_rest() -> None:
+            rest = [span for span in spans if span not in fetched]
+            failures = []
+            for span, answer in zip(rest, drive.fetch_each(rest, self._gate), strict=True):
+                if isinstance(answer, Unavailable):
+                    failures.append(answer)
+                else:
+                    fetched[span] = answer
+            if failures:
+                raise next((failure for failure in failures if not failure.retry), failures[0])
+
+        self._patiently(fetch_rest)
+        return [fetched[span] for span in spans]
 
     def _patiently(self, call: Callable[..., Result], *arguments: Any) -> Result:
         """Send a request that may be sent twice, until it is answered."""

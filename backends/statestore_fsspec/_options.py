@@ -23,7 +23,12 @@ class BucketOptions(BaseModel):
         Secret({}), description="arguments for the fsspec file system; in a URL or variable as JSON"
     )
     timeout: float = Field(20.0, gt=0, description="seconds after which a request counts as unanswered")
-    parallel: int = Field(16, ge=1, le=256, description="requests that one call may have under way at once")
+    parallel: int = Field(
+        224,  # under the 256 files that a process may have open on macOS
+        ge=1,
+        le=256,
+        description="requests that may be under way at once to read; to copy and to remove, at most 16",
+    )
     tries: int = Field(6, ge=1, description="how often a request that failed is sent")
     backoff: float = Field(0.1, ge=0, description="seconds before the second try; each later wait is twice as long")
     probe: bool = Field(True, description="try whether the storage creates exclusively, before the first write")
@@ -140,6 +145,7 @@ class SftpOptions(BucketOptions):
 class AnyOptions(BucketOptions):
     """What can be said about a store on any other file system of fsspec."""
 
+    parallel: int = Field(16, ge=1, le=256, description="threads, each for one request at a time")
     single_writer: bool = Field(
         False, description="write, though two writers would overwrite each other: there is never more than one process"
     )

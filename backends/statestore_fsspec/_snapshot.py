@@ -52,7 +52,10 @@ class BucketSnapshot(Snapshot):
         if not first <= start <= stop <= first + len(kept):
             # Whoever reads on gets more than was asked for, and each time twice as much more.
             self._ahead = min(2 * self._ahead or _FIRST, _PIECE) if first < start <= first + len(kept) else 0
-            covering = self._walk.covering(start, max(stop, min(start + self._ahead, self.tail.size)))
+            ahead = max(stop, min(start + self._ahead, self.tail.size))
+            if self.tail.size - ahead < (ahead - start) // 4:
+                ahead = self.tail.size  # what is left is so little that it is no round trip of its own
+            covering = self._walk.covering(start, ahead)
             # Segments are fetched whole, since then their checksums are compared.
             first = covering[0].start
             kept = self._fetch(first, covering[-1].stop)

@@ -56,6 +56,11 @@ class Span(NamedTuple):
     start: int = 0
     stop: int | None = None
 
+    @property
+    def limits(self) -> dict[str, int | None]:
+        """The part, as fsspec takes it; nothing where all is wanted."""
+        return {"start": self.start, "end": self.stop} if self.start or self.stop is not None else {}
+
 
 @dataclass(frozen=True, slots=True)
 class List:

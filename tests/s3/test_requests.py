@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import pytest
 
 from statestore import NEW, RecordLog, Store, draft
-from statestore.records import Following, Header, encode
+from statestore.records import Following
 from statestore_fsspec import Settings
 from statestore_fsspec import _layout as layout
 from tests.faultproxy import Fault, FaultProxy
@@ -354,19 +354,3 @@ def test_the_last_ten_records_that_were_appended_one_by_one_are_a_dozen_requests
     proxy.clear()
     assert [record.n for record in log.last(10)] == list(range(32, 42))
     assert len(proxy.requests) <= 12
-
-
-def test_a_compacted_log_of_a_thousand_records_is_loaded_in_ten_round_trips(rgw, proxy):
-    spot = Place(rgw, rgw.new_bucket() + "/root")
-    run, size, objects = layout.new_run(1, "0" * 16), 0, []
-    for number in range(1, 1001):
-        record = encode(Header(n=number, kind="note", id="00000000", time="2026-01-01T00:00:00Z", len=300), b"x" * 300)
-        objects.append((layout.single_key("a", run, size), layout.segment_object(record)))
-        size += len(record)
-    spot.put_all([("statestore.json", Settings().spell()), *logs(["a"], data=False), *objects])
-    spot.open().maintenance.compact("a")
-    proxy.inject(Fault.DELAYED, delay=0.05, times=None)
-    store = spot.open(rgw.through(proxy), parallel=16)
-    assert len(list(RecordLog(store, "a"))) == 1000
-    names = counted(proxy)
-    assert names.total() - names["get data"] + -(-names["get data"] // 16) <= 10
