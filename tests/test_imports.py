@@ -10,16 +10,81 @@ import pytest
 HEAVY = {"asyncio", "fsspec", "google", "pluggy", "pydantic", "rich", "sqlite3", "typer"}
 
 
-def loaded(statement: str) -> set[str]:
-    """Return the top-level names of the modules that a fresh process has after the statement."""
+OURS = {"statestore", "statestore_fsspec", "statestore_local", "statestore_memory"}
+RECORDS = {"msgspec", "typing_extensions"}
+PLUGINS = {"annotated_types", "pluggy", "pydantic", "pydantic_core", "typing_inspection"}
+COMMANDS = {"annotated_doc", "click", "shellingham", "typer"}
+
+
+def modules(statement: str) -> set[str]:
+    """Return the modules that a fresh process has after the statement."""
     code = f"import sys; before = set(sys.modules); {statement}; print(*set(sys.modules) - before)"
     # -I: no PYTHONPATH, no user site, no current directory.
     answer = subprocess.run([sys.executable, "-I", "-c", code], check=True, capture_output=True, text=True)
-    return {name.partition(".")[0] for name in answer.stdout.split()}
+    return set(answer.stdout.split())
 
 
-def test_the_package_loads_nothing_heavy():
+def loaded(statement: str) -> set[str]:
+    """Return the top-level names of these modules."""
+    return {name.partition(".")[0] for name in modules(statement)}
+
+
+def others(packages: set[str]) -> set[str]:
+    """Return the packages that are neither ours nor Python's own."""
+    return {name for name in packages - OURS - sys.stdlib_module_names if name[0] != "_"}
+
+
+def command(*words: str) -> str:
+    """Return the statement that runs a command, whose answer nobody sees."""
+    program = f"""
+import contextlib, io
+from statestore.cli import main
+sys.argv[1:] = {words!r}
+with contextlib.redirect_stdout(io.StringIO()):
+    try:
+        main()
+    except SystemExit as end:
+        assert not end.code, end.code
+"""
+    return f"exec({program!r})"
+
+
+def test_the_package_loads_its_errors_and_little_of_python():
+    found = modules("import statestore")
+    assert {name for name in found if name not in sys.stdlib_module_names and "." not in name} == {"statestore"}
+    assert {name for name in found if name.startswith("statestore.")} == {"statestore.errors"}
+    assert len(found) < 40
     assert not loaded("import statestore") & HEAVY
+
+
+@pytest.mark.parametrize(
+    ("statement", "packages"),
+    [
+        ("from statestore import Record, RecordLog, Sessions, Store, draft", RECORDS),
+        ("from statestore_local import LocalStore", RECORDS),
+        ("from statestore import open_store", RECORDS | {"pluggy"}),
+        ("import statestore; statestore.open_store('memory://')", RECORDS | PLUGINS),
+        ("import statestore.aio", RECORDS | PLUGINS),
+        (command("--help"), COMMANDS),
+    ],
+    ids=["records", "local", "open_store", "memory", "aio", "help"],
+)
+def test_nothing_else_is_loaded_than_these_packages(statement, packages):
+    assert others(loaded(statement)) <= packages
+
+
+def test_a_command_on_a_local_store_loads_nothing_that_only_a_bucket_needs(tmp_path):
+    (tmp_path / "log.state").write_bytes(b"x")
+    found = loaded(command("ls", str(tmp_path)))
+    assert others(found) <= RECORDS | PLUGINS | COMMANDS
+    assert not found & {"asyncio", "multiprocessing", "sqlite3", "ssl"}
+
+
+def test_a_store_in_s3_loads_s3fs_and_nothing_of_other_storages():
+    # Nothing is sent before the first call.
+    found = loaded("import statestore; statestore.open_store('s3://bucket/x', key='k', secret='s', region='r')")
+    assert {"aiobotocore", "fsspec", "s3fs"} <= found
+    assert not found & {"adlfs", "azure", "boto3", "gcsfs", "google", "paramiko", "sqlite3", "typer"}
 
 
 @pytest.mark.parametrize("module", ["statestore.store", "statestore.names", "statestore.errors", "statestore_memory"])
