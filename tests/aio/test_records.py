@@ -26,7 +26,7 @@ from tests.faultproxy import Fault, FaultProxy
 from tests.s3.harness import options, prepared
 from tests.servers import Rgw
 
-from .conftest import Gate, go, ours
+from .conftest import GIVE_UP, Gate, go, ours
 
 MANY = int(os.environ.get("STATESTORE_TASKS", "20"))
 
@@ -335,23 +335,33 @@ def test_as_many_requests_are_under_way_at_once_as_the_pool_has_threads(rgw: Rgw
         go(main(proxy))
 
 
-def test_syncs_of_many_logs_overlap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    both = threading.Barrier(2, timeout=60)
+@pytest.mark.parametrize("threads", [8, aio.SIZE])
+def test_as_many_syncs_are_under_way_at_once_as_the_pool_has_threads(
+    threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that is done with no sync before all of them have begun."""
     real = _sync.fdatasync
+    lock, all_of_them = threading.Lock(), threading.Event()
+    begun: list[int] = []
 
     def fdatasync(fd: int) -> None:
-        both.wait()  # for another one that is under way
+        with lock:
+            begun.append(fd)
+            if len(begun) == threads:
+                all_of_them.set()
+        assert all_of_them.wait(GIVE_UP), f"{len(begun)} of {threads}"
         real(fd)
 
-    monkeypatch.setattr(_sync, "fdatasync", fdatasync)
-
     async def main() -> None:
-        async with await aio.open_store(tmp_path, sync="always") as store:
-            logs = [aio.RecordLog(store, f"log-{n}") for n in range(10)]
+        async with aio.Pool(threads) as pool, aio.Store(LocalStore(tmp_path, sync="always"), pool=pool) as store:
+            logs = [aio.RecordLog(store, f"log-{n}") for n in range(100)]
             await asyncio.gather(*(log.append("note", expect=1) for log in logs))
-            await asyncio.gather(*(log.append("note") for log in logs))
+            monkeypatch.setattr(_sync, "fdatasync", fdatasync)
+            made = await asyncio.gather(*(log.append("note") for log in logs))
+            assert [record.n for record in made] == [2] * 100
 
     go(main())
+    assert len(begun) == 100
 
 
 def test_a_catalog_is_awaited(local: LocalStore, tmp_path: Path) -> None:
