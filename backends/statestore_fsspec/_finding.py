@@ -122,35 +122,33 @@ class Finder:
         """List the run of a generation and walk over it."""
         known = self._runs.get(log)
         run = known[1] if known is not None and known[0] == generation else None
+        segments: dict[str, list[Segment]] = {}
+        after, reach = "", layout.MAX_OFFSET + 1
         while True:
             prefix = layout.data_prefix(log, generation) if run is None else layout.run_prefix(log, run)
-            segments: dict[str, list[Segment]] = {}
-            after, more, reach = "", True, layout.MAX_OFFSET + 1
-            while more:
-                page: Page = yield List(prefix, after)
-                more = page.more
-                new = gather(page.entries, segments)
-                if page.entries:
-                    after = page.entries[-1].key
-                if run is None:
-                    # Of one generation's runs only one has the head. Where just one is there, that is it: the head's
-                    # run was there before its head, and is collected only long after a later head.
-                    if not more and len(segments) == 1:
-                        (run,) = segments
-                        self._remember(log, generation, run)
-                    else:
-                        run = yield from self.run(log, generation)
-                        if more:
-                            break
-                floor = _floor(new, more)
-                if floor > reach and not any(segment.merged for segment in new):
-                    continue  # what begins where the last walk ended is not listed yet: this one would end there too
-                walked = walk(segments.get(run, ()))
-                reach = walked.size
-                if reach >= floor:
-                    if not walked.segments or walked.beyond is not None:
-                        raise _Gap(_broken(log, run, walked))
-                    return run, walked
+            page: Page = yield List(prefix, after if after > prefix else "")
+            listed = len(segments.get(run, ())) if run is not None else 0
+            gather(page.entries, segments)
+            if page.entries:
+                after = page.entries[-1].key
+            if run is None:
+                # Of one generation's runs only one has the head. Where just one is there, that is it: the head's
+                # run was there before its head, and is collected only long after a later head.
+                if not page.more and len(segments) == 1:
+                    (run,) = segments
+                    self._remember(log, generation, run)
+                else:
+                    run = yield from self.run(log, generation)
+            new = segments.get(run, [])[listed:]
+            floor = _floor(new, page.more)
+            if floor > reach and not any(segment.merged for segment in new):
+                continue  # what begins where the last walk ended is not listed yet: this one would end there too
+            walked = walk(segments.get(run, ()))
+            reach = walked.size
+            if reach >= floor:
+                if not walked.segments or walked.beyond is not None:
+                    raise _Gap(_broken(log, run, walked))
+                return run, walked
 
 
 class _Gap(Exception):
@@ -179,14 +177,11 @@ def next_generation(entry: Entry, log: str, generation: int) -> int:
     return found
 
 
-def gather(entries: Iterable[Entry], segments: dict[str, list[Segment]]) -> list[Segment]:
-    """Add the segments of a page to the runs they belong to, and return them."""
-    new: list[Segment] = []
+def gather(entries: Iterable[Entry], segments: dict[str, list[Segment]]) -> None:
+    """Add the segments of a page to the runs they belong to."""
     for entry in entries:
         _, run, segment = layout.parse_data(entry)
         segments.setdefault(run, []).append(segment)
-        new.append(segment)
-    return new
 
 
 def _floor(segments: Iterable[Segment], more: bool) -> int:

@@ -399,7 +399,7 @@ BROKEN = (
     Broken(
         1,
         "one run alone on a page is not the head's where the listing goes on",
-        (Edit(Finder._survey, "if not more and len(segments) == 1:", "if len(segments) == 1:"),),
+        (Edit(Finder._survey, "if not page.more and len(segments) == 1:", "if len(segments) == 1:"),),
         _scene(ticks=(), page=1, first="create a", second="create b", reader="read"),
     ),
 )
