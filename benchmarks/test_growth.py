@@ -93,7 +93,7 @@ REQUESTS: dict[str, Callable[[int], int]] = {
 
 def test_requests_grow_with_appends_only_where_all_is_read(rgw: Rgw) -> None:
     """What is more than a request an append are the settings, the heads and the listing."""
-    size, places = 24, dict[object, Place]()
+    size, places = 16, dict[object, Place]()
     for name, most in REQUESTS.items():
         operation = NAMED[name]
         if operation.fill not in places:

@@ -74,10 +74,7 @@ def _at(kind: str, size: int, chosen: list[Operation], server: Rgw | None) -> It
         for place in places(kind, Path(root), server):
             place.fill(lambda store: chosen[0].fill(store, size))
             for operation in chosen:
-                if place.name.startswith("s3"):
-                    yield measure(place, operation, size, seconds=2, most=5)
-                else:
-                    yield measure(place, operation, size)
+                yield measure(place, operation, size)
 
 
 def machine() -> dict[str, Any]:

@@ -19,18 +19,16 @@ __all__ = ["count", "measure", "slopes"]
 Row = dict[str, Any]
 
 _COSTS = ("median_us", "calls", "bytes", "requests")
+_LEAST, _MOST, _SECONDS = 3, 30, 2.0  # rounds, and how long new ones are begun
 _DECADES = 3  # sizes of the end of a curve through which its slope is laid
 
 
-def measure(place: Place, operation: Operation, size: int, *, seconds: float = 0.5, most: int = 30) -> Row:
-    """Return one row: what one operation asks of its storage, and the time that it takes, over several rounds.
-
-    There are 5 rounds at least, and after these no new one once all have taken so many seconds.
-    """
+def measure(place: Place, operation: Operation, size: int) -> Row:
+    """Return one row: what one operation asks of its storage, and the time that it takes, over several rounds."""
     row = count(place, operation, size)
     times: list[int] = []
-    end = perf_counter() + seconds
-    while len(times) < 5 or (len(times) < most and perf_counter() < end):
+    end = perf_counter() + _SECONDS
+    while len(times) < _LEAST or (len(times) < _MOST and perf_counter() < end):
         act = operation.act(place, size)
         call = next(act)
         begin = perf_counter_ns()
