@@ -27,7 +27,7 @@ class Handle:
         settled: whether the file's name is known to be durable.
         broken: why the log may not be written through this store any more.
         trusted: until when the name is known to lead here, of ``time.monotonic``.
-        used: when it was entered last, counted in entries.
+        used: when it was taken last, counted in takings.
         dead: it is no longer in the table: get another one.
     """
 

@@ -48,7 +48,7 @@ class Handles:
         self.trust = trust
         self.closed = False
         self.epoch = object()  # another one in a forked child
-        self._entries = 0
+        self._takings = 0
         self._table: dict[str, Handle] = {}  # changed in single steps only, which need no lock
         self.get = self._table.get  # whatever is in the table has a valid name
 
@@ -69,8 +69,6 @@ class Handles:
                     raise _locks.busy(handle.place)
                 if not (handle.entered or handle.ending or handle.dead or self.closed):
                     handle.entered = True
-                    self._entries += 1
-                    handle.used = self._entries
                     return handle
                 itself, handle.ending = handle.entered, handle.ending or handle.dead or self.closed
                 handle.mutex.release()
@@ -98,6 +96,8 @@ class Handles:
             Held: somebody else holds the log.
             Unavailable: the file cannot be opened or locked.
         """
+        self._takings += 1
+        handle.used = self._takings
         deadline = time.monotonic() + self.wait
         while True:
             if handle.fd < 0:

@@ -92,15 +92,17 @@ class LocalStore(Store):
             self._check(log)
         if type(data) is not bytes or not data or type(at) is not Tail or at.size <= 0:  # else the call can be spared
             check_data(data, at)
-        if handle is not None and handle.holder is not None:
+        if handle is not None and handle.fd >= 0:
             for taken in handle.entering:
                 if not taken:
                     break
-                if handle.entered or handle.ending or handle.holder is None:
+                if handle.entered or handle.ending or handle.dead or handle.fd < 0:
                     handle.mutex.release()
                     break
                 handle.entered = True
                 try:
+                    if handle.holder is None:
+                        return self._add_free(handle, data, at)
                     if monotonic() < handle.trusted:  # much cheaper than a look at the name
                         size = os.lseek(handle.fd, 0, os.SEEK_END)
                     else:
@@ -113,14 +115,18 @@ class LocalStore(Store):
                         self._handles.settle(handle)
         handle = self._handles.enter(log)
         try:
-            try:
-                return self._add(handle, self._handles.take(handle, make=at.size == 0).st_size, data, at)
-            finally:
-                self._handles.leave(handle)
+            return self._add_free(handle, data, at)
         finally:
             handle.entered = False
             handle.mutex.release()
             self._handles.settle(handle)
+
+    def _add_free(self, handle: Handle, data: bytes, at: Tail) -> Tail:
+        """Append to the log of an entered handle, which is locked for as long as this takes."""
+        try:
+            return self._add(handle, self._handles.take(handle, make=at.size == 0).st_size, data, at)
+        finally:
+            self._handles.leave(handle)
 
     def _add(self, handle: Handle, size: int, data: bytes, at: Tail) -> Tail:
         """Append to a log that is locked and has this size."""

@@ -26,6 +26,7 @@ __all__ = [
     "decode_known",
     "encode_header",
     "match_plain",
+    "plain_shapes",
     "shapes",
     "spell_shape",
 ]
@@ -40,6 +41,9 @@ _MOST_SHAPES: Final = 1024
 _LONGEST_SHAPE: Final = 256
 shapes: dict[tuple[Any, ...], tuple[str, str]] = {}
 """What `spell_shape` has returned, by the kind and the fields: looked up first, it saves the call."""
+
+plain_shapes: dict[str, tuple[str, str]] = {}
+"""The same of headers without other fields, by the kind alone."""
 
 ZERO_TIME: Final = "0001-01-01T00:00:00Z"
 
@@ -201,9 +205,13 @@ def spell_shape(kind: str, fields: dict[str, Any]) -> tuple[str, str]:
     shape = f',"kind":{quote(kind)},"id":"', _spell_options(fields) + "}"
     # Only strings are remembered: no other value equals one. The memory is small and forgets all at once.
     if len(shape[0]) + len(shape[1]) <= _LONGEST_SHAPE and all(type(value) is str for value in fields.values()):
-        if len(shapes) >= _MOST_SHAPES:
+        if len(shapes) + len(plain_shapes) >= _MOST_SHAPES:
             shapes.clear()
-        shapes[kind, *fields.items()] = shape
+            plain_shapes.clear()
+        if fields:
+            shapes[kind, *fields.items()] = shape
+        else:
+            plain_shapes[kind] = shape
     return shape
 
 

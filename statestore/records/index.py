@@ -41,11 +41,15 @@ class Position(NamedTuple):
 _BEGINNING: Final = Position(0, 1)
 
 
-def note(sidecar: Sidecar, run: str, position: Position, line: bytes) -> None:
-    """Enter the record with this header line into an index, unless the last `STRIDE` bytes before it have an entry."""
-    last = sidecar.read(_ENTRY.size)
-    if len(last) == _ENTRY.size and 0 <= position.offset - _ENTRY.unpack(last)[0] < STRIDE:
-        return
+def note(sidecar: Sidecar, run: str, position: Position, line: bytes, last: int) -> None:
+    """Enter the record with this header line into an index, unless the last `STRIDE` bytes before it have an entry.
+
+    The caller knows the index up to the offset `last`; where that is 0, what others have entered is looked for.
+    """
+    if not last and len(data := sidecar.read(_ENTRY.size)) == _ENTRY.size:
+        last = _ENTRY.unpack(data)[0]
+        if 0 <= position.offset - last < STRIDE:
+            return
     if len(line) < _LINE:
         sidecar.append(_ENTRY.pack(*position, _digest(run, position, line)))
 

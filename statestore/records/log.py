@@ -237,9 +237,10 @@ class RecordLog:
                 tried, unknown = end, error.effect_unknown
             else:
                 self._end = _End(tail, end.number + 1)
-                if end.tail.size - self._noted >= STRIDE:
+                offset = end.tail.size
+                if offset - self._noted >= STRIDE:
                     self._note(tail, end, line)
-                return Record(line, body, end.tail.size)
+                return Record(line, body, offset)
         start, data = self._write((Draft(b"\n".join((unnumbered(line), body, b""))),), expect, tried, unknown)
         return Record(data[: -len(body) - 2], body, start.tail.size)
 
@@ -317,10 +318,10 @@ class RecordLog:
 
     def _note(self, tail: Tail, end: _End, line: bytes) -> None:
         """Enter a record that was appended into the log's index, if it is time."""
-        self._noted = NEVER
+        last, self._noted = self._noted, NEVER
         with suppress(StateStoreError):  # the append is acknowledged, whatever becomes of its entry
             if (sidecar := self.store.sidecar(self.name)) is not None:
-                note(sidecar, tail.run, Position(end.tail.size, end.number), line)
+                note(sidecar, tail.run, Position(end.tail.size, end.number), line, last)
                 self._noted = end.tail.size
 
     def _nearest(self, snapshot: Snapshot, before: int = NEVER) -> _End:
