@@ -1,13 +1,15 @@
 """Benchmarks that are tests first: each checks what it times, then times it beside the least that could do it.
 
 Machines are noisy, so no time is asserted, ever. Each benchmark runs its floor and the work itself in turns, and
-reports the ratio of the two. ``pytest benchmarks --benchmark-enable`` measures; without the flag everything runs
-once, as a test.
+reports the ratio of the two. ``pytest benchmarks --benchmark-enable`` measures, and ``--ratios FILE`` writes the table
+of ratios as JSON; without the first flag everything runs once, as a test.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from statistics import median
 from time import perf_counter_ns
 from typing import Any
@@ -24,6 +26,10 @@ BODY = b"b" * 1024
 ROWS = pytest.StashKey[list[dict[str, Any]]]()
 
 Compare = Callable[..., None]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--ratios", type=Path, metavar="FILE", help="write the table of ratios to a file, as JSON")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -79,15 +85,17 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     rows = config.stash[ROWS]
     if not rows:
         return
+    if config.option.ratios:
+        config.option.ratios.write_text(json.dumps(rows, indent=1) + "\n")
     terminalreporter.section("ratios: ours beside the floor, taken in turns in this run")
     head = f"{'operation':44} {'ours µs':>10} {'floor µs':>10} {'ratio':>6} {'median':>6} {'bar':>5}  floor"
     terminalreporter.line(head)
     for row in rows:
-        bar = "" if row["bar"] is None else f"{row['bar']:.1f}"
+        bar = "" if row["bar"] is None else f"{row['bar']:g}"
         over = " over" if row["bar"] is not None and row["ratio"] > row["bar"] else ""
         terminalreporter.line(
-            f"{row['name']:44} {row['us']:10.2f} {row['floor_us']:10.2f} {row['ratio']:6.2f} "
-            f"{row['median_ratio']:6.2f} {bar:>5}  {row['against']}{over}"
+            f"{row['name']:44} {row['us']:10.2f} {row['floor_us']:10.2f} {row['ratio']:6.4g} "
+            f"{row['median_ratio']:6.4g} {bar:>5}  {row['against']}{over}"
         )
 
 

@@ -15,6 +15,14 @@ from statestore.store import NEW
 from statestore_local import LocalStore
 
 SYNCS = ["never", "on_flush", "always"]
+BARS = {
+    ("never", True): 2.5,
+    ("never", False): 5.0,
+    ("on_flush", True): 2.5,
+    ("on_flush", False): 5.0,
+    ("always", True): 1.1,
+    ("always", False): None,
+}
 
 
 @pytest.fixture
@@ -50,7 +58,7 @@ def test_append_one(local: Callable[[str], LocalStore], bare: int, compare: Comp
             against=against,
             times=10 if always else 300,
             rounds=30 if always else 60,
-            bar=3.0 if held and sync == "never" else None,
+            bar=BARS[sync, held],
         )
         assert [record.n for record in log.last(2)] == [log.count() - 1, log.count()]
         assert log.last(1)[0].body == BODY
@@ -68,7 +76,7 @@ def test_append_bytes(local: Callable[[str], LocalStore], bare: int, compare: Co
         tail = store.append("log", data, at=tail)
 
     with store.hold("log") if held else nullcontext():
-        compare(work, lambda: os.write(bare, data), against="os.write", times=300, bar=3.0 if held else None)
+        compare(work, lambda: os.write(bare, data), against="os.write", times=300, bar=BARS["never", held])
     assert store.read("log", tail.size - len(data)) == data
     assert store.tail("log") == tail
 
@@ -82,7 +90,7 @@ def test_append_batch_of_100(local: Callable[[str], LocalStore], bare: int, comp
         numbers = log.append_many(batch)
         data = b"".join(record.raw for record in log.read(numbers[0], numbers[-1] + 1))
         floor, against = floor_of(bare, data, sync)
-        bar = 1.5 if sync == "never" else None
+        bar = 1.3 if sync == "never" else 1.1
         compare(lambda: log.append_many(batch), floor, against=against, times=10, bar=bar)
     assert log.count() % 100 == 1
     assert all(record.body == BODY for record in log.last(100))
@@ -102,5 +110,5 @@ def test_append_batch_of_100_as_bytes(local: Callable[[str], LocalStore], bare: 
         tail = store.append("log", data, at=tail)
 
     with store.hold("log"):
-        compare(work, lambda: os.write(bare, data), against="os.write", times=10, bar=1.5)
+        compare(work, lambda: os.write(bare, data), against="os.write", times=10, bar=1.3)
     assert store.tail("log") == tail
