@@ -23,7 +23,7 @@ DOCS = ROOT / "docs"
 END = "\x1e"  # printed behind each block
 RUN = ("sh", "python")
 FENCE = re.compile(
-    r"^(?P<mark>`{3,})(?P<language>[\w-]*)(?: (?P<title>.+))?\n(?P<text>.*?)^(?P=mark)$", re.DOTALL | re.MULTILINE
+    r"^(?P<mark>`{3,})(?P<language>[\w-]*)(?: (?P<title>[^\n]+))?\n(?P<text>.*?)^(?P=mark)$", re.DOTALL | re.MULTILINE
 )
 
 

@@ -18,6 +18,7 @@ EVERYWHERE = [*PAGES, Page(ROOT / "README.md"), Page(ROOT / "CONTRIBUTING.md")]
 
 # Pages, or sections of pages, that another test runs, with what it needs.
 ELSEWHERE: dict[str, tuple[str, tuple[str, ...]]] = {
+    "docs/bench.md": ("tests/bench/test_traffic.py", ("On a bucket",)),
     "docs/plugins.md": ("tests/plugins/test_installed.py", ("A plugin in twelve lines",)),
     "docs/sync.md": ("tests/guides/test_run.py", ("From a laptop to a bucket", "Backups")),
     "docs/wrappers.md": ("tests/plugins/test_wrappers.py", ("Writing one",)),

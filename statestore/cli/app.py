@@ -172,6 +172,7 @@ def _start(
 
 def _add_commands() -> None:
     from statestore.cli import (
+        bench,
         completion,
         conform,
         conversations,
@@ -213,6 +214,7 @@ def _add_commands() -> None:
         doctor.doctor,
         plugins.plugins,
         conform.conform,
+        bench.bench,
         new_backend.new_backend,
     ):
         app.command()(command)

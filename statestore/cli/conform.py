@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from statestore.cli.screen import Screen, complain, emit, plural
+from statestore.cli.live import Options, check_file, ended_by_signals, parse_options
+from statestore.cli.screen import Screen, emit, plural
 from statestore.cli.targets import Json, open_for
 from statestore.cli.values import choice, part, whole
 
@@ -41,9 +40,7 @@ def conform(
         str | None,
         typer.Argument(metavar="STORE", help="A directory, or a URL such as file:///srv/state.", show_default=False),
     ] = None,
-    option: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the backend.", show_default=False)
-    ] = None,
+    option: Options = None,
     level: Annotated[
         str | None, choice("--level", "Try all clauses up to this level.", tuple(Level), default="concurrent")
     ] = None,
@@ -89,11 +86,11 @@ def conform(
         raise typer.BadParameter("name a store, or give --list")
     if report is not None:
         _check_target(report)
-    options = _options(option or [])
+    options = parse_options(option)
     asked = str(level or (LEVELS[-1] if named else Level.CONCURRENT))
     open_for(store, options=options).close()  # whoever only asks must not make a store that is missing
     levels = LEVELS[: LEVELS.index(asked) + 1]
-    with _ended_by_signals(), _progress(shown=not json and sys.stdout.isatty()) as step:
+    with ended_by_signals(), _progress(shown=not json and sys.stdout.isatty()) as step:
         found = run_url(store, options, levels=levels, only=named or None, sample=sample, seed=seed, progress=step)
     missed = _missed(found, asked, named)
     if json:
@@ -107,47 +104,11 @@ def conform(
         raise typer.Exit(1)
 
 
-def _options(given: list[str]) -> dict[str, str]:
-    """Take ``key=value`` apart; the backend's own model says what the values are."""
-    pairs = [each.partition("=") for each in given]
-    for (key, equals, _), each in zip(pairs, given, strict=True):
-        if not key or not equals:
-            # What stands there may be a secret whose name was forgotten.
-            raise typer.BadParameter(f"an option of a backend is KEY=VALUE{'' if '=' in each else ': there is no ='}")
-    keys = [key for key, _, _ in pairs]
-    twice = sorted({key for key in keys if keys.count(key) > 1})
-    if twice:
-        raise typer.BadParameter(f"an option is given once: {', '.join(twice)}")
-    return {key: value for key, _, value in pairs}
-
-
 def _check_target(report: Path) -> None:
     """Refuse now what could not be written when all is done."""
     if report.suffix not in (".html", ".json"):
         raise typer.BadParameter("the report's file ends in .html or .json")
-    if report.is_dir() or not report.parent.is_dir():
-        raise typer.BadParameter("the report is a file in a directory that is there")
-
-
-@contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """Let a signal that ends this process clean up first, and tell what an end before the end leaves behind."""
-
-    def end(number: int, _: object) -> None:
-        raise SystemExit(128 + number)
-
-    before: dict[int, Any] = {}
-    if threading.current_thread() is threading.main_thread():
-        before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    except BaseException as error:
-        for note in getattr(error, "__notes__", ()):
-            complain(f"note: {note}")
-        raise
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    check_file(report)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import typer
 from statestore import names
 
 if TYPE_CHECKING:
+    from statestore.plugins import Backend
     from statestore.store import Store
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "find",
     "is_file",
     "open_for",
+    "serving",
 ]
 
 SUFFIX: Final = ".state"
@@ -91,14 +93,20 @@ def open_for(store: str | Path, *, create: bool = False, options: Mapping[str, s
         PluginError: nobody serves it, or an option is wrong.
         Unavailable: it is not there.
     """
-    from statestore.plugins import discover, open_store
+    from statestore.plugins import open_store
 
     given: dict[str, Any] = dict(options or {})
     if create:
         return open_store(store, **given)
+    can_make = any("create" in backend.options.model_fields for backend in serving(store))
+    return open_store(store, **({"create": False} if can_make else {}) | given)
+
+
+def serving(store: str | Path) -> list[Backend]:
+    """Return the backends that serve a store's scheme: one, unless two claim it or nobody does."""
+    from statestore.plugins import discover
+
     scheme = "file"
     if isinstance(store, str) and "://" in store:
         scheme = store.partition("://")[0].rpartition("::")[2].lower()  # behind the wrappers
-    serving = (backend for plugin in discover() for backend in plugin.backends if scheme in backend.schemes)
-    can_make = any("create" in backend.options.model_fields for backend in serving)
-    return open_store(store, **({"create": False} if can_make else {}) | given)
+    return [backend for plugin in discover() for backend in plugin.backends if scheme in backend.schemes]

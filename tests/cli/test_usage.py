@@ -32,6 +32,7 @@ COMMANDS = [
     "doctor",
     "plugins",
     "conform",
+    "bench",
     "new-backend",
     "import",
     "export",
@@ -144,7 +145,7 @@ LOOKING = {
     "plugins": [[], ["--json"]],
     "completion": [["bash"], ["zsh", "--json"], ["tcsh"]],
 }
-WRITING = {"demo", "append", "fork", "repair", "compact", "sync", "conform", "doctor", "new-backend", "import"}
+WRITING = {"demo", "append", "fork", "repair", "compact", "sync", "conform", "bench", "doctor", "new-backend", "import"}
 WRITING |= {"export"}
 
 
