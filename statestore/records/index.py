@@ -72,6 +72,8 @@ class Index:
     def nearest(self, before: int = NEVER) -> Position:
         """Return the last position known, and proven, of a record with a number below `before`, else the beginning."""
         size, want = self._snapshot.tail.size, _FIRST
+        if size < STRIDE // 2:  # too short to have an entry
+            return _BEGINNING
         while True:
             data = self._sidecar.read(want)
             entries = _ENTRY.iter_unpack(data[len(data) % _ENTRY.size :])

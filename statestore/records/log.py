@@ -88,7 +88,8 @@ class RecordLog:
 
         Raises:
             NotFound: there is no such log; raised with the first record asked for.
-            Corrupt: a record in front of `before` is damaged. All records before it have been given.
+            Corrupt: a record in front of `before` is damaged. All records before it have been given. Where the log's
+                index proves a place in front of `first`, what stands before that is not looked at.
             ValueError: `first` is below 1; raised at once.
         """
         if first < 1:
@@ -182,9 +183,11 @@ class RecordLog:
     def count(self) -> int:
         """Return how many whole records the log holds.
 
+        They are counted from the last place on that this object knows, or that the log's index proves.
+
         Raises:
             NotFound: there is no such log.
-            Corrupt: a record is damaged.
+            Corrupt: a record that is read is damaged.
         """
         snapshot = self._snapshot()
         known = self._end if self._end and not _is_gone(self._end, snapshot.tail) else self._nearest(snapshot)
