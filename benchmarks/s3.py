@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import zlib
 from collections import Counter
@@ -64,6 +65,55 @@ def watched() -> Iterator[Traffic]:
     finally:
         traffic.seconds = perf_counter() - begin
         AIOHTTPSession.send = send
+
+
+class Raw:
+    """The requests that a store's calls are made of, sent by its own client to its own bucket, and nothing else.
+
+    Args:
+        files: the client: s3fs, as the store uses it.
+        root: the bucket and a prefix.
+    """
+
+    def __init__(self, files: Any, root: str) -> None:
+        self._files = files
+        self._root = root
+        self._made = 0
+
+    def put(self, data: bytes) -> str:
+        """Create an object, if there is none; return its key."""
+        from fsspec.asyn import sync
+
+        self._made += 1
+        key = f"raw/{self._made:09}"
+        path = f"{self._root}/{key}"
+        sync(self._files.loop, self._files._pipe_file, path, data, mode="create", timeout=60)
+        return key
+
+    def get(self, key: str) -> bytes:
+        """Return what an object holds."""
+        return bytes(self._files.cat_file(f"{self._root}/{key}"))
+
+    def get_all(self, keys: list[str], at_once: int) -> list[bytes]:
+        """Return what objects hold, of which so many are asked for at once."""
+        from fsspec.asyn import sync
+
+        async def get_all() -> list[bytes]:
+            gate = asyncio.Semaphore(at_once)
+
+            async def get(key: str) -> bytes:
+                async with gate:
+                    return bytes(await self._files._cat_file(f"{self._root}/{key}"))
+
+            return await asyncio.gather(*map(get, keys))
+
+        return list(sync(self._files.loop, get_all))
+
+    def list(self, prefix: str) -> list[str]:
+        """Return the keys of one page of a listing, from its beginning."""
+        bucket, _, root = self._root.partition("/")
+        said = self._files.call_s3("list_objects_v2", Bucket=bucket, Prefix=f"{root}/{prefix}", MaxKeys=1000)
+        return [row["Key"][len(root) + 1 :] for row in said.get("Contents", ())]
 
 
 Tell = Callable[[str, Traffic], None]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from statestore.errors import Unavailable
 from statestore_fsspec._drive import PAGE, Answer, BucketDrive, bucket_and_prefix, guarded
 from statestore_fsspec._layout import Entry
-from statestore_fsspec._session import new_session
+from statestore_fsspec._session import new_session, user_agent
 from statestore_fsspec._steps import Page
 from statestore_fsspec._store import FsspecStore
 
@@ -117,6 +117,9 @@ def s3_settings(*, storage_options: dict[str, Any], timeout: float, parallel: in
         "read_timeout": timeout,
         "max_pool_connections": max(parallel, _CONNECTIONS),  # `parallel` is of one call, and many threads may call
         "retries": {"total_max_attempts": 1},
+        # What is read has a checksum of our own, which is always compared. What is sent keeps the library's, since the
+        # storage refuses damage by it before anything is acknowledged; ours would tell of that only at the next read.
+        "response_checksum_validation": "when_required",
         **settings.pop("config_kwargs", {}),
     }
     settings |= {name: value for name, value in given.items() if value is not None}
@@ -139,6 +142,7 @@ class S3Drive(BucketDrive):
         files.retries = 1  # s3fs would send a request up to five times
         if files.session is None:
             files.session = new_session(**files.kwargs)
+        files.config_kwargs = {**user_agent(files.session), **config}
 
     def listed(self, prefix: str, after: str) -> Page:
         """Return a page, or raise what s3fs raises."""

@@ -1,8 +1,9 @@
-"""The sessions of the S3 client library, without what makes opening and listing slow.
+"""The sessions of the S3 client library, without what makes opening, listing and each request slow.
 
 A session reads the descriptions of all of Amazon's services, and spells each time stamp of a listing out with
 a parser that knows every way to write a date. The first costs a store that is opened fifteen times as much as the
-rest, the second a listing three times as much.
+rest, the second a listing three times as much. And for each request it puts together anew who sends it, which is a
+fifth of all that the library does for one.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-__all__ = ["new_session"]
+__all__ = ["new_session", "user_agent"]
 
 
 def new_session(**given: Any) -> Any:
@@ -27,6 +28,12 @@ def new_session(**given: Any) -> Any:
     session.register_component("data_loader", _loader(session.get_config_variable("data_path")))
     session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=_time)
     return session
+
+
+def user_agent(session: Any) -> dict[str, str]:
+    """Return the setting by which each request says the same of who sends it; none where only the library can."""
+    appid = session.get_config_variable("user_agent_appid")  # left out of what is said where that is a setting
+    return {} if appid else {"user_agent": session.user_agent()}
 
 
 @functools.cache

@@ -7,6 +7,7 @@ from botocore.utils import parse_timestamp
 
 from statestore_fsspec import _session
 from statestore_fsspec._session import new_session
+from tests.s3.raw import Place
 
 
 @pytest.mark.parametrize(
@@ -66,3 +67,60 @@ def test_each_session_finds_the_credentials_of_its_moment(monkeypatch, rgw, plac
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", rgw.secret_key)
     with open_store(f"s3://{place}", **where) as store:
         assert store.append("log", b"data", at=NEW).size == 4
+
+
+@pytest.fixture
+def headers(monkeypatch):
+    """The headers of each request that is sent, by method."""
+    from aiobotocore.httpsession import AIOHTTPSession
+
+    send, sent = AIOHTTPSession.send, []
+
+    async def noted(self, request):
+        sent.append((request.method, {name.lower(): text(value) for name, value in request.headers.items()}))
+        return await send(self, request)
+
+    def text(value):
+        return value.decode() if isinstance(value, bytes) else value
+
+    monkeypatch.setattr(AIOHTTPSession, "send", noted)
+    return sent
+
+
+def test_what_is_sent_is_protected_by_the_library_and_what_is_read_by_the_log_alone(rgw, place, headers):
+    from statestore import NEW
+
+    with Place(rgw, place).open() as store:
+        store.append("log", b"data", at=NEW)
+        store.read("log")
+    puts = [given for method, given in headers if method == "PUT"]
+    gets = [given for method, given in headers if method == "GET"]
+    assert puts
+    assert gets
+    assert all("x-amz-checksum-crc32" in given for given in puts)
+    assert not any("x-amz-checksum-mode" in given for given in gets)
+
+
+@pytest.mark.parametrize("appid", [None, "their-app"])
+def test_who_sends_is_spelled_once_for_all_requests_unless_it_names_an_application(
+    rgw, place, headers, monkeypatch, appid
+):
+    from botocore import useragent
+
+    from statestore import NEW
+
+    if appid:
+        monkeypatch.setenv("AWS_SDK_UA_APP_ID", appid)
+    with Place(rgw, place).open() as store:
+        tail = store.append("log", b"data", at=NEW)
+        spelled = []
+        plain = useragent.sanitize_user_agent_string_component
+        monkeypatch.setattr(
+            useragent, "sanitize_user_agent_string_component", lambda *a, **k: spelled.append(a) or plain(*a, **k)
+        )
+        headers.clear()
+        store.append("log", b"more", at=tail)
+    ((_, given),) = headers
+    assert bool(spelled) == bool(appid)
+    assert ("app/their-app" in given["user-agent"]) == bool(appid)
+    assert "botocore/" in given["user-agent"]
