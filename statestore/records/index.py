@@ -67,7 +67,7 @@ class Index:
         self._snapshot = snapshot
         self._useless = False
         self._new: list[bytes] = []
-        self._passed = _BEGINNING, b""  # the position that comes next into the index, once its record was whole
+        self._passed = _BEGINNING, b""  # the position that comes next into the index, and its header line
 
     def nearest(self, before: int = NEVER) -> Position:
         """Return the last position known, and proven, of a record with a number below `before`, else the beginning."""
@@ -117,7 +117,7 @@ class Index:
 
     def _enter(self) -> None:
         position, line = self._passed
-        if line and self._records.end > position.offset:
+        if line:
             self._new.append(_ENTRY.pack(*position, _digest(self._snapshot.tail.run, position, line)))
 
     def keep(self) -> int:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from hashlib import blake2b
 from pathlib import Path
 from struct import Struct
 
@@ -194,6 +195,48 @@ def test_each_entry_is_believed_only_where_the_log_bears_it_out(store, file):
     file.write_bytes(ENTRY.pack(offset, number, digest))
     assert Index(store.sidecar("log"), snapshot).nearest() == Position(offset, number)
     assert log.count() == 1201
+
+
+def forged(store: LocalStore, offset: int, number: int, line: bytes) -> bytes:
+    """An entry as whoever knows how they are made could make it."""
+    run = store.tail("log").run.encode()
+    return ENTRY.pack(offset, number, blake2b(b"%d %d %s\n%s" % (offset, number, run, line), digest_size=16).digest())
+
+
+def test_a_line_inside_another_is_no_record_whatever_an_entry_says(store, file):
+    made(store, 3)
+    inner = b'{"n":999,"kind":"message","id":"01234567","time":"2026-12-01T00:00:00Z","len":1}'
+    record = RecordLog(store, "log").append("message", b"x" * 100 + inner + b"\ny\n")
+    offset = record.offset + record.raw.index(inner)
+    file.write_bytes(forged(store, offset, 999, inner))
+    assert Index(store.sidecar("log"), store.snapshot("log")).nearest() == Position(0, 1)
+    file.write_bytes(forged(store, record.offset, record.n, record.line))
+    assert Index(store.sidecar("log"), store.snapshot("log")).nearest() == Position(record.offset, record.n)
+
+
+def test_a_log_that_is_written_over_in_place_is_known_by_its_lines(store, file):
+    log = made(store)
+    offset, number, _ = entries(file)[-1]
+    rest = [record.body for record in log if record.offset >= offset]
+    with LocalStore(file.parent.parent / "elsewhere", sync="never") as other:
+        new = RecordLog(other, "log")
+        head = len(RecordLog(other, "x").append("message", b"", expect=1).raw)
+        new.append("message", b"b" * (offset - head - len(str(offset)) + 1), expect=1)
+        assert new.end[0].size == offset, "its second record begins where the index says that another one does"
+        new.append_many([draft("message", body) for body in rest])
+        with Path(store.location("log")).open("r+b") as out:
+            out.write(other.read("log"))
+            out.truncate()
+    assert RecordLog(store, "log").count() == 1 + len(rest) < number
+    check(store)
+
+
+def test_entries_for_what_is_gone_do_not_hide_those_for_what_is_there(store, file):
+    made(store)
+    found = Index(store.sidecar("log"), store.snapshot("log")).nearest()
+    with file.open("ab") as out:
+        out.write(b"".join(ENTRY.pack(1 << 40 | number, 5000 + number, bytes(16)) for number in range(50)))
+    assert Index(store.sidecar("log"), store.snapshot("log")).nearest() == found != Position(0, 1)
 
 
 def test_an_index_that_is_useless_is_made_anew_and_stays_small(store, file):
