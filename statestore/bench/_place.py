@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from statestore.errors import NotFound, StateStoreError
-from statestore.records import MESSAGE, START, Draft, Record, RecordLog, draft
+from statestore.records import MESSAGE, START, Draft, Record, RecordLog, Scan, draft
 from statestore.store import Store
 
 __all__ = ["Place", "SOURCE", "Sizes", "next_of", "size_of", "wrong"]
@@ -115,7 +115,10 @@ class Place:
 
     def check(self, operation: str, log: RecordLog, *, of: RecordLog | None = None) -> None:
         """Read a log, and see that it holds what was written to it, and nothing else; see `compare`."""
-        self.compare(operation, log, list(RecordLog(self.store, log.name)), of=of)
+        records = Scan(self.store.snapshot(log.name).read, log=log.name)
+        self.compare(operation, log, list(records), of=of)
+        if records.torn:
+            raise wrong(operation, log=log.name, torn=records.torn)
 
     def compare(
         self, operation: str, log: RecordLog, found: list[Record], first: int = 1, *, of: RecordLog | None = None
