@@ -45,7 +45,7 @@ class Adk(Tasks):
     def fork(self, session: str, count: int, to: str) -> None:
         raise NotImplementedError
 
-    def list(self) -> list[str]:
+    def sessions(self) -> list[str]:
         return [each.id for each in self.run(self._service.list_sessions(**WHO)).sessions]
 
     def close(self) -> None:
@@ -92,7 +92,7 @@ _SHARED: dict[str, Any] = {
     "needs": {"google-adk": "google.adk", "sqlalchemy": "sqlalchemy", "aiosqlite": "aiosqlite"},
     "cannot": {"fork": "no call of ADK copies a session: each event would be appended again"},
     "notes": {"workers": "tasks"},
-    "items": 2000,
+    "items": 1000,
     "sessions": 1000,
 }
 

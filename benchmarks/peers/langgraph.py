@@ -42,7 +42,7 @@ class LangGraph(Threads):
         (found,) = self._saver.list(_config(session), filter={"step": count}, limit=1)
         self._put(_config(to), self._messages(found))
 
-    def list(self) -> list[str]:
+    def sessions(self) -> list[str]:
         return list({each.config["configurable"]["thread_id"] for each in self._saver.list(None)})
 
     def close(self) -> None:
@@ -56,7 +56,7 @@ class LangGraph(Threads):
         checkpoint["channel_values"] = {"messages": messages}
         checkpoint["channel_versions"] = {"messages": version}
         step = {"source": "loop", "step": len(messages), "parents": {}}
-        return self._saver.put(config, checkpoint, step, {"messages": version})  # type: ignore[arg-type]
+        return self._saver.put(config, checkpoint, step, {"messages": version})
 
     def _head(self, session: str) -> tuple[Any, list[Any]]:
         with self._lock:

@@ -1,4 +1,4 @@
-"""Files of JSON lines: written by Python alone, and by fsspec in the mode ``ab``."""
+"""Files of JSON lines, written by Python alone."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Lock
-from typing import IO, Any
+from typing import IO
 
-from benchmarks.peers.peer import Kind, Peer, Place, Threads, read, spell
+from benchmarks.peers.peer import Kind, Threads, read, spell
 
-__all__ = ["KINDS"]
+__all__ = ["KINDS", "Lines", "SUFFIX", "last_lines"]
 
 SUFFIX = ".jsonl"
 
@@ -41,7 +41,7 @@ class Lines(Threads):
 
     def last(self, session: str, count: int) -> list[str]:
         with open(self._path(session), "rb") as file:
-            return _last(
+            return last_lines(
                 lambda reach: os.pread(file.fileno(), reach, max(os.fstat(file.fileno()).st_size - reach, 0)), count
             )
 
@@ -53,7 +53,7 @@ class Lines(Threads):
             if self._synced:
                 os.fdatasync(target.fileno())
 
-    def list(self) -> list[str]:
+    def sessions(self) -> list[str]:
         return [name.removesuffix(SUFFIX) for name in os.listdir(self._folder)]
 
     def close(self) -> None:
@@ -72,41 +72,7 @@ class Lines(Threads):
         return file
 
 
-class Appended(Threads):
-    """The same over a file system of fsspec, which keeps nothing open: each append opens, writes and closes."""
-
-    def __init__(self, files: Any, root: str) -> None:
-        self._files = files
-        self._root = root
-
-    def append(self, session: str, texts: Sequence[str]) -> None:
-        for words in texts:
-            with self._files.open(self._path(session), "ab") as file:
-                file.write(spell(words) + b"\n")
-
-    def load(self, session: str) -> list[str]:
-        return [read(line) for line in self._files.cat_file(self._path(session)).split(b"\n")[:-1]]
-
-    def last(self, session: str, count: int) -> list[str]:
-        return _last(lambda reach: self._files.tail(self._path(session), reach), count)
-
-    def fork(self, session: str, count: int, to: str) -> None:
-        lines = self._files.cat_file(self._path(session)).split(b"\n")
-        self._files.pipe_file(self._path(to), b"\n".join([*lines[:count], b""]))
-
-    def list(self) -> list[str]:
-        self._files.invalidate_cache()
-        names = self._files.ls(self._root, detail=False)
-        return [name.rpartition("/")[2].removesuffix(SUFFIX) for name in names]
-
-    def close(self) -> None:
-        """Nothing is open; fsspec keeps the file system, and with it the connections, for whoever asks next."""
-
-    def _path(self, session: str) -> str:
-        return f"{self._root}/{session}{SUFFIX}"
-
-
-def _last(tail: Callable[[int], bytes], count: int) -> list[str]:
+def last_lines(tail: Callable[[int], bytes], count: int) -> list[str]:
     """Return the last messages, read backwards: JSON has no bare newline inside."""
     reach, found = 2048 * count, b""
     while True:
@@ -117,24 +83,7 @@ def _last(tail: Callable[[int], bytes], count: int) -> list[str]:
         reach *= 2
 
 
-def _file(place: Place) -> Peer:
-    import fsspec
-
-    return Appended(fsspec.filesystem("file"), str(place.folder))
-
-
-def _s3(place: Place) -> Peer:
-    import s3fs
-
-    files = s3fs.S3FileSystem(**place.there.storage_options())
-    return Appended(files, f"{place.bucket}/{place.prefix}")
-
-
-_NO_BYTES = "an append reads all that is there and puts it again with what is new"
-
 KINDS = [
     Kind("JSON lines", "never", lambda place: Lines(place.folder, synced=False)),
     Kind("JSON lines", "always", lambda place: Lines(place.folder, synced=True)),
-    Kind("fsspec ab", "never", _file, needs={"fsspec": "fsspec"}),
-    Kind("fsspec ab, S3", "bucket", _s3, needs={"s3fs": "s3fs"}, items=200, sessions=1000, notes={"append": _NO_BYTES}),
 ]

@@ -77,37 +77,48 @@ def measure(
     rounds: int,
     told: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Row]:
-    """Yield a row for each kind that can do the operation: all do it in turns, so many rounds."""
+    """Yield a row for each kind that has the operation: all do it in turns, so many rounds.
+
+    The row of a kind that failed says so in its note, and has no numbers.
+    """
     able = [kind for kind in kinds if operation.name not in kind.cannot]
     there: dict[str, Place] = {}
     times: dict[str, list[float]] = {str(kind): [] for kind in able}
+    failed: dict[str, str] = {}
     for turn in range(rounds):
         for kind in able:
-            own = sizes.of(kind)
-            told(f"{operation.name}, round {turn + 1} of {rounds}: {kind}")
-            if operation.fill is None:
-                place = places.new()
+            name, own = str(kind), sizes.of(kind)
+            if name in failed:
+                continue
+            told(f"{operation.name}, round {turn + 1} of {rounds}: {name}")
+            try:
+                if operation.fill is not None and name not in there:
+                    there[name] = places.filled(kind, operation, own)
+                took = once(kind, operation, there.get(name) or places.new(), own, turn)
+            except Exception as error:
+                failed[name] = f"failed: {type(error).__name__}: {error}"
+                told(failed[name])
             else:
-                if str(kind) not in there:
-                    there[str(kind)] = places.filled(kind, operation, own)
-                place = there[str(kind)]
-            times[str(kind)].append(once(kind, operation, place, own, turn) / 1e3 / operation.units(own))
+                times[name].append(took / 1e3 / operation.units(own))
+    for name in failed:
+        del times[name]
     middles = {name: _quartiles(taken)[1] for name, taken in times.items()}
     for kind in able:
+        row = {"peer": kind.name, "durability": kind.durability, "operation": operation.name}
+        if str(kind) in failed:
+            yield row | {"note": failed[str(kind)]}
+            continue
         low, middle, high = _quartiles(times[str(kind)])
-        own, base = sizes.of(kind), middles.get(str(BASES[kind.durability]))
-        smaller = own.items < sizes.items or own.sessions < sizes.sessions
-        yield {
-            "peer": kind.name,
-            "durability": kind.durability,
-            "operation": operation.name,
-            "items": _items(operation, own),
+        base = middles.get(str(BASES[kind.durability]))
+        items = _items(operation, sizes.of(kind))
+        yield row | {
+            "items": items,
             "median_us": round(middle, 2),
             "p25_us": round(low, 2),
             "p75_us": round(high, 2),
             "rounds": rounds,
             "ratio": round(middle / base, 2) if base else None,
-            "capped": smaller and _items(operation, own) < _items(operation, sizes),
+            "capped": items < _items(operation, sizes),
             "note": kind.notes.get(operation.name, kind.note),
         }
 

@@ -45,7 +45,7 @@ class Objects(Threads):
     def fork(self, session: str, count: int, to: str) -> None:
         raise NotImplementedError
 
-    def list(self) -> list[str]:
+    def sessions(self) -> list[str]:
         raise NotImplementedError
 
     def close(self) -> None:

@@ -34,7 +34,7 @@ class OpenAi(Tasks):
 
         self.run(copy())
 
-    def list(self) -> list[str]:
+    def sessions(self) -> list[str]:
         raise NotImplementedError
 
     def close(self) -> None:

@@ -116,24 +116,24 @@ def fork(kind: Kind, place: Place, sizes: Sizes, turn: int) -> Act:
         assert peer.load(to) == texts(half + 1), "a fork is appended to as any other session"
 
 
-def list_(kind: Kind, place: Place, sizes: Sizes, turn: int) -> Act:
+def sessions(kind: Kind, place: Place, sizes: Sizes, turn: int) -> Act:
     with closing(kind.open(place)) as peer:
         peer.load(name(0))
-        found = yield peer.list
+        found = yield peer.sessions
         assert sorted(found) == [name(number) for number in range(sizes.sessions)]
 
 
 def storm(kind: Kind, place: Place, sizes: Sizes, turn: int) -> Act:
-    sessions = [name(number) for number in range(sizes.crowd)]
+    crowd = [name(number) for number in range(sizes.crowd)]
     shares: list[Share] = [
-        [(session, text(turn)) for turn in range(1, sizes.turns + 1) for session in sessions[worker :: sizes.workers]]
+        [(session, text(number)) for number in range(1, sizes.turns + 1) for session in crowd[worker :: sizes.workers]]
         for worker in range(sizes.workers)
     ]
     with closing(kind.open(place)) as peer:
-        for session in sessions:
+        for session in crowd:
             peer.append(session, texts(1))
         yield lambda: peer.storm(shares)
-        for session in sessions:
+        for session in crowd:
             assert peer.load(session) == texts(sizes.turns + 1)
 
 
@@ -148,7 +148,7 @@ OPERATIONS = [
     Operation("load", "load all messages, each", load, fill_long, lambda sizes: sizes.items),
     Operation("last", "load the last ten messages", last, fill_long, lambda sizes: 1),
     Operation("fork", "fork at the middle, for each message copied", fork, fill_long, lambda sizes: sizes.items // 2),
-    Operation("list", "list sessions, each", list_, fill_many, lambda sizes: sizes.sessions),
+    Operation("list", "list sessions, each", sessions, fill_many, lambda sizes: sizes.sessions),
     Operation(
         "workers",
         "append to 100 sessions by 16 workers, each message",

@@ -40,7 +40,7 @@ class Ours(Threads):
     def fork(self, session: str, count: int, to: str) -> None:
         self._sessions.fork(session, before=count + 2, to=to)  # the first record is the session's start
 
-    def list(self) -> list[str]:
+    def sessions(self) -> list[str]:
         return list(self._sessions.list())
 
     def close(self) -> None:

@@ -54,7 +54,7 @@ class Peer(Protocol):
     def fork(self, session: str, count: int, to: str) -> None:
         """Make a new session of the first messages of another."""
 
-    def list(self) -> list[str]:
+    def sessions(self) -> list[str]:
         """Return the names of all sessions, in any order."""
 
     def storm(self, shares: Sequence[Share]) -> None:

@@ -43,7 +43,7 @@ class Sqlite(Threads):
     def fork(self, session: str, count: int, to: str) -> None:
         self._connection().execute(_FORK, (session, to, count))
 
-    def list(self) -> list[str]:
+    def sessions(self) -> list[str]:
         return [name for (name,) in self._connection().execute("select distinct session from messages")]
 
     def close(self) -> None:

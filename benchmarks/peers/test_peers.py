@@ -96,8 +96,8 @@ class Hasty(Lines):
     def last(self, session: str, count: int) -> list[str]:
         return super().last(session, count)[::-1]
 
-    def list(self) -> list[str]:
-        return super().list()[1:]
+    def sessions(self) -> list[str]:
+        return super().sessions()[1:]
 
 
 @pytest.mark.parametrize(
@@ -153,6 +153,15 @@ def test_what_a_peer_cannot_do_is_a_dash_with_a_reason(run: dict[str, Any]) -> N
     assert len(list(tables(run))) == 2
     assert "| **statestore local** | never |" in markdown(run)
     assert markdown(run).count(" - |") == 3 * 4, "three peers, four operations that they were not asked for"
+
+
+def test_a_peer_that_fails_gets_no_numbers_and_says_why(tmp_path: Path) -> None:
+    wrong = Kind("wrong", "never", lambda place: Forgetful(place.folder, synced=False))
+    kinds = [LIGHT["statestore local, never"], wrong]
+    good, bad = measure(kinds, NAMED["append"], TINY, Places(tmp_path, None), rounds=2)
+    assert good["rounds"] == 2
+    assert "median_us" not in bad
+    assert bad["note"].startswith("failed: AssertionError")
 
 
 def test_all_durabilities_have_one_of_ours() -> None:
