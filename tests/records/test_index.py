@@ -208,8 +208,9 @@ def test_a_line_inside_another_is_no_record_whatever_an_entry_says(store, file):
     inner = b'{"n":999,"kind":"message","id":"01234567","time":"2026-12-01T00:00:00Z","len":1}'
     record = RecordLog(store, "log").append("message", b"x" * 100 + inner + b"\ny\n")
     offset = record.offset + record.raw.index(inner)
-    file.write_bytes(forged(store, offset, 999, inner))
-    assert Index(store.sidecar("log"), store.snapshot("log")).nearest() == Position(0, 1)
+    for wrong in ((offset, 999, inner), (record.offset - 3, record.n, record.line)):
+        file.write_bytes(forged(store, *wrong))
+        assert Index(store.sidecar("log"), store.snapshot("log")).nearest() == Position(0, 1)
     file.write_bytes(forged(store, record.offset, record.n, record.line))
     assert Index(store.sidecar("log"), store.snapshot("log")).nearest() == Position(record.offset, record.n)
 
