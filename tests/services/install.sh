@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs the servers that the tests start: Ceph's gateway, OpenSSH's server and node from the distribution (needs
-# root), the others from PyPI and npm into an environment of their own. Nothing is started. Safe to run again.
+# root), with strace, by which tests count; the others from PyPI and npm into an environment of their own. Nothing is
+# started. Safe to run again.
 #
 #   bash tests/services/install.sh
 #
