@@ -69,7 +69,7 @@ def test_append_one_record_in_a_bucket(bench: Bench, compare: Compare) -> None:
         log.append("message", BODY)
         next(appended)
 
-    compare(work, lambda: bench.raw.put(data), against="a raw put of the same bytes", rounds=200, bar=1.3)
+    compare(work, lambda: bench.raw.put(data), against="a raw put of the same bytes", rounds=100, bar=1.3)
     found = list(RecordLog(bench.store, "log"))
     assert [record.n for record in found] == list(range(1, next(appended) + 1))
     assert {record.body for record in found} == {BODY}
@@ -129,7 +129,7 @@ def test_read_a_log_in_a_bucket_that_is_not_merged(bench: Bench, whole: bytes, c
     def work() -> None:
         assert bench.store.read("log") == whole
 
-    compare(work, floor, against="a raw get of each append, as many at once", rounds=5)
+    compare(work, floor, against="a raw get of each append, as many at once", rounds=3)
 
 
 def test_read_the_same_log_beside_one_object(bench: Bench, whole: bytes, compare: Compare) -> None:
@@ -138,7 +138,7 @@ def test_read_the_same_log_beside_one_object(bench: Bench, whole: bytes, compare
     def work() -> None:
         assert bench.store.read("log") == whole
 
-    compare(work, lambda: bench.raw.get(one), against="a raw get of one object of that size", rounds=5)
+    compare(work, lambda: bench.raw.get(one), against="a raw get of one object of that size", rounds=3)
 
 
 @pytest.mark.parametrize("collected", [False, True], ids=["compacted", "compacted and collected"])
@@ -155,4 +155,4 @@ def test_read_a_log_in_a_bucket(bench: Bench, whole: bytes, collected: bool, com
     def work() -> None:
         assert store.read("log") == whole
 
-    compare(work, lambda: bench.raw.get(one), against="a raw get of one object of that size", rounds=30, bar=3.0)
+    compare(work, lambda: bench.raw.get(one), against="a raw get of one object of that size", rounds=20, bar=3.0)

@@ -36,12 +36,13 @@ class Settings:
 
     Attributes:
         grace: seconds for which a collector keeps what is superseded.
-        windows: the lengths of the windows of merges, in bytes, the smallest first; each divides the next.
+        windows: the lengths of the windows of merges, in bytes, the smallest first; each divides the next. The more
+            there are, the fewer merges a log of small appends ends in, and the more often is each byte written again.
         sorted: whether the storage lists keys in the order of their bytes.
     """
 
     grace: float = 86400.0
-    windows: tuple[int, ...] = (16 << 10, 256 << 10, 4 << 20)
+    windows: tuple[int, ...] = tuple(4 << 10 + 2 * step for step in range(6))
     sorted: bool = True
 
     def spell(self) -> bytes:

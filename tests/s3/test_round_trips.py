@@ -50,4 +50,4 @@ def test_once_they_are_merged_they_are_read_in_three(spot: Place) -> None:
     with waves() as sent:
         assert [record.raw for record in RecordLog(store, "log")] == LINES
     assert len(sent) == 3
-    assert sum(sent) <= 30
+    assert sum(sent) <= 2 + 12
