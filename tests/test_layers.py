@@ -37,6 +37,14 @@ def test_a_backend_imports_the_contract_and_the_plugin_marker_alone(backend: str
     assert not others
 
 
+@pytest.mark.parametrize("top", ["statestore.bench", "statestore.conformance"])
+def test_only_the_command_line_imports_what_tries_stores(top: str) -> None:
+    for path in (ROOT / "statestore").rglob("*.py"):
+        if path.is_relative_to(ROOT / top.replace(".", "/")) or path.is_relative_to(ROOT / "statestore" / "cli"):
+            continue
+        assert not {name for name in imports(path) if name == top or name.startswith(f"{top}.")}, path
+
+
 def test_the_framework_imports_no_backend() -> None:
     for path in (ROOT / "statestore").rglob("*.py"):
         assert not {name.split(".")[0] for name in imports(path)} & set(BACKENDS), path

@@ -70,7 +70,7 @@ class Bench:
         return sum(1 + (0 if self._lacks(each) else each.times(self.sizes)) for each in self._operations)
 
     def run(self) -> Generator[Row | None]:
-        """Do the operations; yield None whenever one was done once, and a row when it was measured.
+        """Do the operations, once; yield None whenever one was done once, and a row when it was measured.
 
         Raises:
             StateStoreError: the store failed, or what was read is not what was written.

@@ -7,7 +7,8 @@ import secrets
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -27,7 +28,7 @@ SOURCE: Final = "append"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """How much is done. Every number is at least 1.
+    """How much is done.
 
     Attributes:
         records: how many records the log has that is appended to one by one, and then read.
@@ -36,6 +37,9 @@ class Sizes:
         workers: how many threads do that.
         rounds: how often that is done which is not done once for each record.
         batch: how many records one write of a batch has, if the store takes so many bytes.
+
+    Raises:
+        ValueError: a number is below 1.
     """
 
     records: int = 100
@@ -44,6 +48,10 @@ class Sizes:
     workers: int = 4
     rounds: int = 5
     batch: int = 100
+
+    def __post_init__(self) -> None:
+        if min(astuple(self)) < 1:
+            raise ValueError(f"nothing is done less than once: {self}")
 
 
 class Place:
@@ -97,8 +105,7 @@ class Place:
 
     def append(self, log: RecordLog, number: int) -> Callable[[], Record]:
         """Return what appends a record, which must get that number."""
-        body = self.body(log, number)
-        return lambda: log.append(MESSAGE, body)
+        return partial(log.append, MESSAGE, self.body(log, number))
 
     def drafts(self, log: RecordLog) -> list[Draft]:
         """Return the next batch of a log."""
@@ -116,12 +123,12 @@ class Place:
     def check(self, operation: str, log: RecordLog, *, of: RecordLog | None = None) -> None:
         """Read a log, and see that it holds what was written to it, and nothing else; see `compare`."""
         records = Scan(self.store.snapshot(log.name).read, log=log.name)
-        self.compare(operation, log, list(records), of=of)
+        self.compare(operation, log, records, of=of)
         if records.torn:
             raise wrong(operation, log=log.name, torn=records.torn)
 
     def compare(
-        self, operation: str, log: RecordLog, found: list[Record], first: int = 1, *, of: RecordLog | None = None
+        self, operation: str, log: RecordLog, found: Iterable[Record], first: int = 1, *, of: RecordLog | None = None
     ) -> None:
         """See that these are the records of a log from one number on.
 
@@ -135,13 +142,13 @@ class Place:
         Raises:
             StateStoreError: they are not.
         """
+        number = first - 1
         for number, record in enumerate(found, first):
             kind = START if number == 1 else MESSAGE
             if (record.n, record.kind, record.body) != (number, kind, self.body(of or log, number)):
                 raise wrong(operation, log=log.name, record=number)
-        expected = next_of(log) - first
-        if len(found) != expected:
-            raise wrong(operation, log=log.name, expected=expected, found=len(found))
+        if number != next_of(log) - 1:
+            raise wrong(operation, log=log.name, expected=next_of(log) - first, found=number - first + 1)
 
     def clean(self) -> None:
         """Delete all logs that are here, and say in `left` what stays."""

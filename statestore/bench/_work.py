@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from queue import SimpleQueue
 from threading import Event
 from typing import Final, NamedTuple
@@ -62,7 +63,7 @@ def _append_batch(place: Place, meter: Meter) -> Iterator[None]:
     log = place.log("batch")
     for _ in range(place.sizes.rounds):
         drafts, size = place.drafts(log), size_of(log)
-        meter.time(lambda drafts=drafts: log.append_many(drafts))  # type: ignore[misc]
+        meter.time(partial(log.append_many, drafts))
         meter.add(len(drafts), size_of(log) - size)
         yield
     place.check("batch", log)
@@ -116,7 +117,7 @@ def _fork(place: Place, meter: Meter) -> Iterator[None]:
     middle = max(1, (next_of(log) - 1) // 2)
     for number in range(place.sizes.rounds):
         name = f"{place.prefix}fork-{number:06}"
-        fork = meter.time(lambda name=name: RecordLog(place.store, log.name).copy(name, before=middle + 1))  # type: ignore[misc]
+        fork = meter.time(partial(RecordLog(place.store, log.name).copy, name, before=middle + 1))
         if next_of(fork) != middle + 1:
             raise wrong("fork", log=name, expected=middle + 1, found=next_of(fork))
         place.check("fork", fork, of=log)

@@ -82,6 +82,12 @@ def test_an_operation_that_is_none_is_refused() -> None:
         Bench(MemoryStore(), only=["append", "nonsense"])
 
 
+def test_sizes_are_at_least_1() -> None:
+    for name in ("records", "size", "logs", "workers", "rounds", "batch"):
+        with pytest.raises(ValueError, match=f"{name}=0"):
+            Sizes(**{name: 0})
+
+
 def test_the_last_ten_are_ten_where_there_are_more() -> None:
     (row,) = run(MemoryStore(), replace(SMALL, records=30), only=["last"]).rows
     assert row.items == 10 * row.times
@@ -235,6 +241,17 @@ def test_nothing_is_left_of_a_run_that_ends_early(end: type[BaseException]) -> N
     assert list(store.list()) == []
 
 
+def test_a_log_is_no_longer_held_when_it_is_deleted(tmp_path: Path) -> None:
+    def work() -> None:
+        with LocalStore(tmp_path, sync="never") as store, Bench(store, SMALL, only=["held"]) as bench:
+            for _ in bench.run():
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_threads_end_when_one_of_them_fails() -> None:
     class Full(MemoryStore):
         appends = 0
@@ -242,14 +259,14 @@ def test_threads_end_when_one_of_them_fails() -> None:
         def append(self, log: str, data: bytes, *, at: Tail) -> Tail:
             if at != NEW:
                 self.appends += 1
-                if self.appends > 10:
+                if log.endswith("many-000001"):
                     raise Unavailable("the disk is full")
             return super().append(log, data, at=at)
 
     store = Full()
     with pytest.raises(Unavailable, match="the disk is full"):
-        run(store, replace(SMALL, records=100_000), only=["many"])
-    assert store.appends < 20
+        run(store, replace(SMALL, records=10**9), only=["many"])
+    assert store.appends < 10**6
     assert list(store.list()) == []
 
 
