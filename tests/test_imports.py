@@ -65,11 +65,10 @@ def test_the_package_loads_its_errors_and_little_of_python():
         ("from statestore import Record, RecordLog, Sessions, Store, draft", RECORDS),
         ("from statestore_local import LocalStore", RECORDS),
         ("from statestore import open_store", RECORDS | {"pluggy"}),
-        ("import statestore; statestore.open_store('memory://')", RECORDS | PLUGINS),
         ("import statestore.aio", RECORDS | PLUGINS),
         (command("--help"), COMMANDS),
     ],
-    ids=["records", "local", "open_store", "memory", "aio", "help"],
+    ids=["records", "local", "open_store", "aio", "help"],
 )
 def test_nothing_else_is_loaded_than_these_packages(statement, packages):
     assert others(loaded(statement)) <= packages
