@@ -100,11 +100,13 @@ def test_a_read_that_is_never_answered_is_sent_again(spot, proxy, files, harmed)
 @pytest.mark.parametrize("said", [b"", b"HTTP/1.1 100 Continue\r\n\r\n"], ids=["nothing", "go on"])
 def test_an_upload_that_nobody_reads_is_not_waited_for_without_end(rgw, monkeypatch, said):
     monkeypatch.setattr(_drive, "_SLOWEST", 1 << 30)
-    ended = threading.Event()
+    connected, ended = threading.Event(), threading.Event()
     with ThreadPoolExecutor(2) as pool, socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(60)
 
         def accept() -> None:
             connection, _ = server.accept()
+            connected.set()
             with connection:
                 connection.sendall(said)
                 ended.wait(60)
@@ -113,7 +115,8 @@ def test_an_upload_that_nobody_reads_is_not_waited_for_without_end(rgw, monkeypa
         endpoint = f"http://127.0.0.1:{server.getsockname()[1]}"
         store: Any = open_store("s3://bucket/x", **{**options(rgw), "endpoint_url": endpoint, "timeout": 0.3})
         try:
-            outcome, failure = pool.submit(store._engine.drive.create, "key", bytes(16 << 20)).result(20)
+            while not connected.is_set():  # on a busy machine the time may be over before there is a connection
+                outcome, failure = pool.submit(store._engine.drive.create, "key", bytes(16 << 20)).result(20)
         finally:
             ended.set()
         store.close()
