@@ -2,8 +2,9 @@
 
 A session reads the descriptions of all of Amazon's services, and spells each time stamp of a listing out with
 a parser that knows every way to write a date. The first costs a store that is opened fifteen times as much as the
-rest, the second a listing three times as much. And for each request it puts together anew who sends it, which is a
-fifth of all that the library does for one.
+rest, the second a listing three times as much. Each row of a listing it reads field by field as its description says,
+which takes four times as long as to take the three fields that are wanted. And for each request it puts together anew
+who sends it, which is a fifth of all that the library does for one.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import functools
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
+from xml.etree import ElementTree
 
 __all__ = ["new_session", "user_agent"]
 
@@ -27,6 +29,7 @@ def new_session(**given: Any) -> Any:
     session = AioSession(**given)
     session.register_component("data_loader", _loader(session.get_config_variable("data_path")))
     session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=_time)
+    session.register("before-parse.s3.ListObjectsV2", _read_rows)
     return session
 
 
@@ -42,6 +45,27 @@ def _loader(data_path: str | None) -> Any:
     from botocore.loaders import create_loader
 
     return create_loader(data_path)
+
+
+def _read_rows(response_dict: dict[str, Any], customized_response_dict: dict[str, Any], **_: object) -> None:
+    """Take the rows out of a listing before the library reads it, and give it what is wanted of them."""
+    if response_dict["status_code"] != 200:
+        return
+    try:
+        listing = ElementTree.fromstring(response_dict["body"])  # noqa: S314 - by the parser that the library uses
+    except ElementTree.ParseError:
+        return  # whose words for it are known
+    space = listing.tag.removesuffix("ListBucketResult")
+    names = [(name, space + name) for name in ("Key", "Size", "LastModified")]
+    rows = listing.findall(space + "Contents")
+    found = [{name: row.findtext(tag, "") for name, tag in names} for row in rows]
+    for row in rows:
+        listing.remove(row)
+    response_dict["body"] = ElementTree.tostring(listing)
+    if found:
+        customized_response_dict["Contents"] = [
+            {**row, "Size": int(row["Size"]), "LastModified": _time(row["LastModified"])} for row in found
+        ]
 
 
 def _time(text: Any) -> datetime:

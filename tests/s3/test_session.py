@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from cProfile import Profile
+from pstats import Stats
+
 import pytest
 from botocore.utils import parse_timestamp
+from fsspec.asyn import sync
 
 from statestore_fsspec import _session
+from statestore_fsspec._s3 import S3Drive
 from statestore_fsspec._session import new_session
-from tests.s3.raw import Place
+from tests.s3.raw import Place, connection
 
 
 @pytest.mark.parametrize(
@@ -124,3 +129,38 @@ def test_who_sends_is_spelled_once_for_all_requests_unless_it_names_an_applicati
     assert bool(spelled) == bool(appid)
     assert ("app/their-app" in given["user-agent"]) == bool(appid)
     assert "botocore/" in given["user-agent"]
+
+
+def test_a_listing_is_read_as_by_the_library_with_a_quarter_of_its_calls(rgw, place):
+    """The calls are those of Python functions: they are counted, and no time is."""
+    spot = Place(rgw, place)
+    for name in ("a", "b c&d", "é%2F+"):
+        spot.put(f"list/{name}", name.encode())
+    for number in range(100):
+        spot.put(f"many/{number}", b"x")
+    plain = new_session()
+    plain.unregister("before-parse.s3.ListObjectsV2", _session._read_rows)
+    ours, theirs = (S3Drive(connection(rgw, **more), place) for more in ({}, {"storage_options": {"session": plain}}))
+    for prefix in ("list/", "none/", "many/"):
+        assert ours.page(prefix, "") == theirs.page(prefix, "")
+    assert [entry.key for entry in ours.page("list/", "").entries] == ["list/a", "list/b c&d", "list/é%2F+"]
+    rows = [calls(drive, "many/") - calls(drive, "none/") for drive in (ours, theirs)]
+    assert rows[0] * 3 < rows[1]
+
+
+def calls(drive, prefix):
+    """Return how many calls the event loop's thread makes for one page."""
+
+    async def ask():
+        profile = Profile()
+        with profile:
+            await drive.files._call_s3("list_objects_v2", Bucket=drive.bucket, Prefix=drive.name(prefix))
+        return Stats(profile).total_calls
+
+    return sync(drive.files.loop, ask)
+
+
+def test_a_listing_that_is_cut_is_refused_in_the_library_s_words():
+    given = {"status_code": 200, "body": b"<ListBucketResult><Contents>"}
+    _session._read_rows(given, added := {})
+    assert (given["body"], added) == (b"<ListBucketResult><Contents>", {})
