@@ -46,7 +46,7 @@ def _by_kernel(source: int, target: int, length: int) -> int:
     copy = getattr(os, "copy_file_range", None)
     while copy is not None and done < length:
         try:
-            count = copy(source, target, length - done, done, done)
+            count = copy(source, target, length - done, done)  # to where the target stands, as a write does
         except OSError as error:
             if error.errno in _NOT_HERE:
                 break  # what is missing is read and written

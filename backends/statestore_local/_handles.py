@@ -15,6 +15,7 @@ done at once they are only noted, as `ending`, and whoever leaves the handle nex
 
 from __future__ import annotations
 
+import fcntl
 import os
 import threading
 import time
@@ -259,7 +260,9 @@ class Handles:
         fd = _forks.adopt(lambda: exclusive(new, above))
         try:
             _locks.lock(fd, place, 0.0)
+            fcntl.fcntl(fd, fcntl.F_SETFL, 0)  # the kernel copies into no file that is open to append
             fill(fd)
+            fcntl.fcntl(fd, fcntl.F_SETFL, os.O_APPEND)
             handle.trusted = 0.0
             os.rename(new, place.file, src_dir_fd=above, dst_dir_fd=above)
             handle.bind(fd)

@@ -92,7 +92,8 @@ def make_whole(place: Place, fill: Callable[[int], None]) -> Tail | None:
         else:
             return None
         try:
-            fd = os.open(".", os.O_TMPFILE | os.O_RDWR | os.O_APPEND | os.O_CLOEXEC, 0o600, dir_fd=above)
+            # Not to append: the kernel copies into no file that is opened so.
+            fd = os.open(".", os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600, dir_fd=above)
         except (AttributeError, OSError):
             return None
         try:

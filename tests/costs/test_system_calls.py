@@ -53,11 +53,6 @@ COPIES = {
 }
 
 
-copies_are_made_here = pytest.mark.xfail(
-    strict=True, reason="the kernel copies into no file that is open to append, as the new log's is"
-)
-
-
 @pytest.fixture(scope="module")
 def traced(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], dict[str, Calls]]:
     """Trace the program with logs of so many records, once."""
@@ -76,7 +71,6 @@ def test_a_call_makes_these_system_calls_and_no_other(what, records, traced) -> 
     assert traced(records)[what].names == EXACTLY[what].split()
 
 
-@copies_are_made_here
 @pytest.mark.parametrize("records", SIZES)
 @pytest.mark.parametrize("what", COPIES)
 def test_a_copy_is_made_by_the_kernel(what, records, traced) -> None:

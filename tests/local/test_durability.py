@@ -581,6 +581,28 @@ def test_a_copy_is_made_where_the_file_system_cannot_do_it_in_one_step(
     assert store.read("a") == b"123"
 
 
+@pytest.mark.parametrize("unnamed", [True, False], ids=["at once", "in the place of an empty file"])
+def test_the_kernel_copies_and_the_new_log_is_appended_to_by_all(
+    root: Path, monkeypatch: pytest.MonkeyPatch, unnamed: bool
+) -> None:
+    store, other = LocalStore(root, sync="never"), LocalStore(root, sync="never")
+    store.append("a", b"123", at=NEW)
+    real, copied = os.copy_file_range, []
+
+    def count(*args: int) -> int:
+        copied.append(real(*args))
+        return copied[-1]
+
+    monkeypatch.setattr(os, "copy_file_range", count)
+    if not unnamed:
+        monkeypatch.delattr(os, "O_TMPFILE")
+    tail = store.copy("a", "b")
+    assert copied == [3]
+    for writer in (other, store, other):
+        tail = writer.append("b", b"4", at=tail)
+    assert store.read("b") == b"123444"
+
+
 def test_a_source_that_is_cut_during_a_copy_makes_no_copy(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = LocalStore(root, sync="never")
     store.append("a", b"123", at=NEW)
