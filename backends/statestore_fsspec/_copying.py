@@ -16,7 +16,7 @@ from statestore_fsspec import _layout as layout
 from statestore_fsspec._finding import Finder, Found
 from statestore_fsspec._layout import Segment
 from statestore_fsspec._reading import Gone, fetch_fresh
-from statestore_fsspec._steps import TOKEN, Copy, Outcome, Pause, Put, Steps
+from statestore_fsspec._steps import NOW, TOKEN, Copy, Outcome, Pause, Put, Steps
 from statestore_fsspec._writing import Writer
 
 __all__ = ["copy"]
@@ -26,7 +26,14 @@ _PART: Final = 4 << 20  # bytes up to which segments are joined into one
 _PAIRS: Final = 64  # objects that the storage is asked to copy at once
 
 
-def copy(writer: Writer, source: str, target: str, stop: int | None, known: Found | None = None) -> Steps[Tail]:
+def copy(
+    writer: Writer,
+    source: str,
+    target: str,
+    stop: int | None,
+    known: Found | None = None,
+    kept: tuple[int, bytes] = (0, b""),
+) -> Steps[Tail]:
     """Make `target` a new log equal to ``source[:stop]``; see `Store.copy`.
 
     Args:
@@ -35,6 +42,7 @@ def copy(writer: Writer, source: str, target: str, stop: int | None, known: Foun
         target: the log that is made.
         stop: how many bytes are copied; all where it is None.
         known: what the source was found to be, to copy just that.
+        kept: an offset in that run, and bytes of it from there on that were read and checked: they are not read again.
     """
     finder, meant = writer.finder, known.run if known is not None else None
     for attempt in range(_TRIES):
@@ -52,7 +60,7 @@ def copy(writer: Writer, source: str, target: str, stop: int | None, known: Foun
                 raise Exists("there is such a log already: copy to another name", log=target)
             end = found.walk.size if stop is None else min(stop, found.walk.size)
             run = layout.new_run(generation, (yield TOKEN))
-            filled = yield from _fill(finder, found, target, run, end)
+            filled = yield from _fill(finder, found, target, run, end, kept)
         except Gone:
             filled = False
         if filled and (yield from writer.publish(target, run)):
@@ -60,7 +68,7 @@ def copy(writer: Writer, source: str, target: str, stop: int | None, known: Foun
     raise Unavailable("the storage does not say that it has stored the copy: try again", retry=True, log=target)
 
 
-def _fill(finder: Finder, found: Found, target: str, run: str, end: int) -> Steps[bool]:
+def _fill(finder: Finder, found: Found, target: str, run: str, end: int, kept: tuple[int, bytes]) -> Steps[bool]:
     """Put the first bytes of what was found into a run that nobody knows of; return whether they are all there."""
     assert found.walk is not None
     pairs: list[tuple[str, str]] = []
@@ -70,7 +78,13 @@ def _fill(finder: Finder, found: Found, target: str, run: str, end: int) -> Step
             pairs.append((first.key, layout.merge_key(target, run, first.start, first.stop)))
             continue
         stop = min(last.stop, end)
-        data = yield from fetch_fresh(finder, found.sent, group, first.start, stop)
+        begin, held = kept
+        if begin <= first.start and stop <= begin + len(held):
+            if not finder.is_fresh(found.sent, (yield NOW)):
+                raise Gone
+            data = held[first.start - begin : stop - begin]
+        else:
+            data = yield from fetch_fresh(finder, found.sent, group, first.start, stop)
         outcome = yield Put(layout.single_key(target, run, first.start), layout.segment_object(data))
         if outcome is not Outcome.CREATED:
             return False

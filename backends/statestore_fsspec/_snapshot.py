@@ -102,7 +102,7 @@ class BucketSnapshot(Snapshot):
     def copy(self, target: str, *, stop: int | None = None) -> Tail:
         """Make `target` a new log equal to the snapshot's ``[0, stop)``."""
         check_stop(stop)
-        return self._store.copy_found(self.log, target, self._within(stop), self._found)
+        return self._store.copy_found(self.log, target, self._within(stop), self._found, self._kept)
 
     def _fetch(self, start: int, stop: int) -> bytes:
         self._found, data = self._root.engine.run(reread(self._root.finder(), self.log, self._found, start, stop))

@@ -106,12 +106,22 @@ class FsspecStore(Store):
         """
         return self.copy_found(source, target, stop, None)
 
-    def copy_found(self, source: str, target: str, stop: int | None, found: Found | None) -> Tail:
-        """Make `target` a copy of what the source was found to be, or of what it is now."""
+    def copy_found(
+        self, source: str, target: str, stop: int | None, found: Found | None, kept: tuple[int, bytes] = (0, b"")
+    ) -> Tail:
+        """Make `target` a copy of what the source was found to be, or of what it is now.
+
+        Args:
+            source: the log that is read.
+            target: the log that is made.
+            stop: how many bytes are copied.
+            found: what the source was found to be.
+            kept: an offset in what was found, and bytes of it that are at hand.
+        """
         self._check(source)
         self._check(target)
         check_stop(stop)
-        return self._engine.run(copy(self._root.writer(), source, target, stop, found))
+        return self._engine.run(copy(self._root.writer(), source, target, stop, found, kept))
 
     def list(self, prefix: str = "", *, after: str = "", tails: bool = False) -> Iterator[LogInfo]:
         """Yield the logs whose names begin with `prefix` and come after `after`, in code-point order.
