@@ -1,11 +1,12 @@
 """Measure statestore beside its peers, and keep what was found for the page and its chart.
 
     python -m benchmarks.peers --full --json benchmarks/recorded/peers.json
+    python -m benchmarks.peers --page
 
-takes about half an hour on an idle machine; without ``--full`` sizes are small and it takes minutes. Install the peers
-with ``pip install -e '.[dev,bench]'``; S3 is measured where its server was installed (tests/services/install.sh). All
-peers do one operation in turns, round after round, each time checked. The file holds a row for each of a peer's
-operations:
+The first takes about half an hour on an idle machine; without ``--full`` sizes are small and it takes minutes. Install
+the peers with ``pip install -e '.[dev,bench]'``; S3 is measured where its server was installed
+(tests/services/install.sh). All peers do one operation in turns, round after round, each time checked. The file holds a
+row for each of a peer's operations:
 
     {"machine": {...}, "versions": {...}, "apart": [...],
      "rows": [{"peer", "durability", "operation", "items", "median_us", "p25_us", "p75_us", "rounds", "ratio", "capped",
@@ -28,6 +29,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import monotonic
 from typing import Any
 
 from rich.console import Console
@@ -36,11 +38,15 @@ from benchmarks.peers.kinds import BASES, KINDS
 from benchmarks.peers.measure import Places, measure
 from benchmarks.peers.operations import FULL, OPERATIONS, SHORT, TINY, Sizes
 from benchmarks.peers.peer import Kind
-from benchmarks.peers.report import APART, machine, markdown, missing, tables, versions
+from benchmarks.peers.report import APART, machine, missing, page, tables, versions
 from benchmarks.peers.syncs import syncs
 from tests.servers import Rgw, running
 
-__all__ = ["run"]
+__all__ = ["PAGE", "RECORDED", "run"]
+
+ROOT = Path(__file__).parent.parent.parent
+PAGE = ROOT / "docs" / "peers.md"
+RECORDED = ROOT / "benchmarks" / "recorded" / "peers.json"
 
 
 def run(
@@ -77,16 +83,17 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5, help="how often each peer does each operation")
     parser.add_argument("--json", type=Path, metavar="FILE", help="where to keep what was found")
     parser.add_argument(
-        "--table", type=Path, metavar="FILE", help="measure nothing: print the page's table of such a file"
+        "--page", action="store_true", help="measure nothing: renew docs/peers.md from what is recorded"
     )
     given = parser.parse_args()
-    if given.table:
-        print(markdown(json.loads(given.table.read_bytes())))
+    if given.page:
+        PAGE.write_text(page(PAGE.read_text(), json.loads(RECORDED.read_bytes())))
         return
     full = given.full or os.environ.get("STATESTORE_BENCH") == "full"
     facts = running("rgw")
     server = None if "error" in facts else Rgw(name="rgw", **facts)
     kinds = [kind for kind in KINDS if given.only in str(kind) or kind in BASES.values()]
+    begin = monotonic()
     with TemporaryDirectory(prefix="peers-") as root:
         found = run(
             kinds,
@@ -94,7 +101,7 @@ def main() -> None:
             rounds=given.rounds,
             server=server,
             root=Path(root),
-            told=lambda what: print(what, file=sys.stderr, flush=True),
+            told=lambda what: print(f"{monotonic() - begin:6.0f} s  {what}", file=sys.stderr, flush=True),
         )
     console = Console(width=None if sys.stdout.isatty() else 160)
     for table in tables(found):

@@ -42,9 +42,6 @@ class Adk(Tasks):
 
         return _texts(self.run(self._get(session, config=GetSessionConfig(num_recent_events=count))))
 
-    def fork(self, session: str, count: int, to: str) -> None:
-        raise NotImplementedError
-
     def sessions(self) -> list[str]:
         return [each.id for each in self.run(self._service.list_sessions(**WHO)).sessions]
 
@@ -92,8 +89,8 @@ _SHARED: dict[str, Any] = {
     "needs": {"google-adk": "google.adk", "sqlalchemy": "sqlalchemy", "aiosqlite": "aiosqlite"},
     "cannot": {"fork": "no call of ADK copies a session: each event would be appended again"},
     "notes": {"workers": "tasks"},
-    "items": 1000,
-    "sessions": 1000,
+    "items": 500,
+    "sessions": 500,
 }
 
 

@@ -39,15 +39,6 @@ class Objects(Threads):
         keys = sorted(row["path"] for page in self._store.list(f"{session}/") for row in page)
         return [read(bytes(self._store.get(key).bytes())) for key in keys]
 
-    def last(self, session: str, count: int) -> list[str]:
-        raise NotImplementedError
-
-    def fork(self, session: str, count: int, to: str) -> None:
-        raise NotImplementedError
-
-    def sessions(self) -> list[str]:
-        raise NotImplementedError
-
     def close(self) -> None:
         """There is nothing to let go."""
 

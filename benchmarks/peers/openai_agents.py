@@ -21,6 +21,9 @@ class OpenAi(Tasks):
     async def add(self, session: str, words: str) -> None:
         await self._session(session).add_items([message(words)])
 
+    def know(self, session: str) -> None:
+        self._session(session)
+
     def load(self, session: str) -> list[str]:
         return _texts(self.run(self._session(session).get_items()))
 
@@ -33,9 +36,6 @@ class OpenAi(Tasks):
             await self._session(to).add_items(items[:count])
 
         self.run(copy())
-
-    def sessions(self) -> list[str]:
-        raise NotImplementedError
 
     def close(self) -> None:
         for session in self._sessions.values():

@@ -45,7 +45,7 @@ class Sizes:
 
 
 FULL = Sizes(10_000, 10_000)
-SHORT = Sizes(500, 200, turns=3)
+SHORT = Sizes(200, 100, crowd=50, turns=2)
 TINY = Sizes(20, 12, crowd=8, workers=4, turns=2)
 
 
@@ -140,6 +140,7 @@ def storm(kind: Kind, place: Place, sizes: Sizes, turn: int) -> Act:
 def reader(kind: Kind, place: Place) -> Peer:
     peer = kind.open(place)
     assert peer.load(OTHER) == texts(1)
+    peer.know(LONG)
     return peer
 
 
@@ -151,7 +152,7 @@ OPERATIONS = [
     Operation("list", "list sessions, each", sessions, fill_many, lambda sizes: sizes.sessions),
     Operation(
         "workers",
-        "append to 100 sessions by 16 workers, each message",
+        "append to many sessions by 16 workers, each message",
         storm,
         None,
         lambda sizes: sizes.crowd * sizes.turns,

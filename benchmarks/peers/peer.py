@@ -45,6 +45,9 @@ class Peer(Protocol):
     def append(self, session: str, texts: Sequence[str]) -> None:
         """Append messages one at a time: each is acknowledged before the next is given."""
 
+    def know(self, session: str) -> None:
+        """Make what stands for a session that is there, where something must, and read nothing of it."""
+
     def load(self, session: str) -> list[str]:
         """Return the texts of all messages."""
 
@@ -102,7 +105,7 @@ class Kind:
     def missing(self) -> str:
         """Why it cannot be had here, and what to do; "" where it can."""
         lacking = [package for package, module in self.needs.items() if not _found(module)]
-        return f"not installed: {', '.join(lacking)}; run: pip install 'statestore[bench]'" if lacking else ""
+        return f"not installed: {', '.join(lacking)}; run: pip install -e '.[dev,bench]'" if lacking else ""
 
 
 def _found(module: str) -> bool:
@@ -112,7 +115,23 @@ def _found(module: str) -> bool:
         return False
 
 
-class Threads:
+class Base:
+    """What a peer has no call for is left to this; its kind says so."""
+
+    def know(self, session: str) -> None:
+        """Nothing stands for a session."""
+
+    def last(self, session: str, count: int) -> list[str]:
+        raise NotImplementedError
+
+    def fork(self, session: str, count: int, to: str) -> None:
+        raise NotImplementedError
+
+    def sessions(self) -> list[str]:
+        raise NotImplementedError
+
+
+class Threads(Base):
     """A peer whose calls block: its workers are threads."""
 
     def storm(self: Peer, shares: Sequence[Share]) -> None:
@@ -124,7 +143,7 @@ class Threads:
             list(pool.map(work, shares))
 
 
-class Tasks:
+class Tasks(Base):
     """A peer for asyncio: its workers are tasks of one loop. A subclass says how one message is appended."""
 
     def __init__(self) -> None:

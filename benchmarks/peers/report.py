@@ -6,6 +6,7 @@ import os
 import platform
 import sqlite3
 import subprocess
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
@@ -18,7 +19,7 @@ from benchmarks.peers.measure import Row
 from benchmarks.peers.operations import OPERATIONS
 from benchmarks.peers.peer import Kind
 
-__all__ = ["APART", "machine", "markdown", "missing", "tables", "versions"]
+__all__ = ["APART", "machine", "markdown", "missing", "page", "tables", "versions"]
 
 APART = [
     (
@@ -43,6 +44,9 @@ APART = [
     "S3 is a server on the same machine: a request takes 1 to 10 ms there, and many times that in a cloud.",
 ]
 """What is not comparable."""
+
+
+BEGIN, END = "<!-- made by python -m benchmarks.peers --page -->\n", "\n<!-- end of what was made -->"
 
 
 def machine() -> dict[str, Any]:
@@ -103,7 +107,7 @@ def tables(run: dict[str, Any]) -> Iterator[Table]:
 
 
 def markdown(run: dict[str, Any]) -> str:
-    """Return one table of all operations, as the page shows it: medians, and how many times ours that is."""
+    """Return what a page shows of a run: one table of all operations, and where it was."""
     found = {(row["peer"], row["durability"], row["operation"]): row for row in run["rows"]}
     peers = sorted({key[:2]: None for key in found}, key=lambda peer: _place(peer, run["rows"]))
     lines = [
@@ -115,7 +119,21 @@ def markdown(run: dict[str, Any]) -> str:
         told = next(row["syncs_per_item"] for row in rows if row)
         shown = f"**{peer}**" if peer.startswith("statestore") else peer
         lines.append(f"| {shown} | {durability} | {' | '.join(map(_cell, rows))} | {_syncs(told)} |")
-    return "\n".join(lines)
+    where, most = run["machine"], max(row["items"] for row in run["rows"])
+    rounds = max(row["rounds"] for row in run["rows"])
+    packages = ", ".join(f"{package} {version}" for package, version in run["versions"].items())
+    facts = (
+        f"Sessions of up to {most:,} messages, {rounds} rounds. {where['processor']}, {where['cores']} cores, "
+        f"{where['system']}, {where['files']}, Python {where['python']}. {packages}."
+    )
+    return "\n".join([*lines, "", _wrapped(facts)])
+
+
+def page(text: str, run: dict[str, Any]) -> str:
+    """Return a page with what it shows of a run renewed: what stands between its two marks."""
+    before, _, rest = text.partition(BEGIN)
+    _, _, behind = rest.partition(END)
+    return f"{before}{BEGIN}\n{markdown(run)}\n{END}{behind}"
 
 
 def _place(peer: tuple[str, str], rows: Sequence[Row]) -> tuple[int, bool, int]:
@@ -130,6 +148,10 @@ def _cell(row: Row | None) -> str:
     ratio = "" if row["ratio"] in (None, 1) else f" ({_ratio(row['ratio'])})"
     capped = r"\*" if row["capped"] else ""
     return f"{_us(row['median_us'])}{capped}{ratio}"
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
 
 
 def _us(us: float) -> str:

@@ -35,15 +35,6 @@ class Strands(Threads):
     def load(self, session: str) -> list[str]:
         return [each.message["content"][0]["text"] for each in self._repository.list_messages(session, AGENT)]
 
-    def last(self, session: str, count: int) -> list[str]:
-        raise NotImplementedError
-
-    def fork(self, session: str, count: int, to: str) -> None:
-        raise NotImplementedError
-
-    def sessions(self) -> list[str]:
-        raise NotImplementedError
-
     def close(self) -> None:
         if (client := getattr(self._repository, "client", None)) is not None:
             client.close()
@@ -85,6 +76,12 @@ _NEEDS = {"strands-agents": "strands"}
 KINDS = [
     Kind("Strands FileSessionManager", "never", _file, needs=_NEEDS, cannot=_CANNOT, note="a file a message, renamed"),
     Kind(
-        "Strands S3SessionManager", "bucket", _s3, needs=_NEEDS, cannot=_CANNOT, items=1000, note="an object a message"
+        "Strands S3SessionManager",
+        "bucket",
+        _s3,
+        needs=_NEEDS | {"boto3": "boto3"},
+        cannot=_CANNOT,
+        items=1000,
+        note="an object a message",
     ),
 ]

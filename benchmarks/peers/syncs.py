@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
 import sys
 from contextlib import chdir, closing
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.peers.kinds import KINDS
 from benchmarks.peers.peer import Kind, Place, text
 
-__all__ = ["syncs"]
+__all__ = ["can_trace", "syncs"]
 
 COUNT = 100
 SYNC = re.compile(rb"\b(?:fsync|fdatasync|sync_file_range|msync|syncfs|sync)\(")
 MARK = b"chdir("  # made twice by the child: before the first append that counts, and behind the last
 
 
+@cache
+def can_trace() -> bool:
+    """Say whether strace is there, and may trace: in a container it may not be allowed to."""
+    return (
+        shutil.which("strace") is not None
+        and not subprocess.run(
+            ["strace", "-qq", "-o", os.devnull, "true"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ).returncode
+    )
+
+
 def syncs(kind: Kind) -> float | None:
-    """Return how often each of a hundred appends to one session synced; None where strace is not there to tell."""
-    if kind.bucket or shutil.which("strace") is None:
+    """Return how often each of a hundred appends to one session synced; None where strace cannot tell."""
+    if kind.bucket or not can_trace():
         return None
     with TemporaryDirectory() as folder:
         trace = Path(folder, "trace")

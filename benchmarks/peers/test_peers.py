@@ -7,8 +7,8 @@ STATESTORE_BENCH=full at full ones. ``python -m benchmarks.peers`` measures them
 
 from __future__ import annotations
 
+import json
 import os
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,13 +16,14 @@ from typing import Any
 
 import pytest
 
+from benchmarks.peers.__main__ import PAGE, RECORDED
 from benchmarks.peers.kinds import BASES, KINDS
 from benchmarks.peers.lines import Lines
 from benchmarks.peers.measure import Places, Turn, measure, once
 from benchmarks.peers.operations import FULL, OPERATIONS, SHORT, TINY, Operation, Sizes
 from benchmarks.peers.peer import Kind, text
-from benchmarks.peers.report import markdown, missing, tables
-from benchmarks.peers.syncs import syncs
+from benchmarks.peers.report import APART, machine, markdown, missing, page, tables, versions
+from benchmarks.peers.syncs import can_trace, syncs
 
 WANTED = os.environ.get("STATESTORE_BENCH", "")
 LIGHT = {str(kind): kind for kind in KINDS if not kind.bucket and set(kind.needs) <= {"fsspec"}}
@@ -123,7 +124,8 @@ def run(tmp_path: Path) -> dict[str, Any]:
         for name in ("append", "list")
         for row in measure(kinds, NAMED[name], TINY, places, rounds=3)
     ]
-    return {"rows": rows, "missing": list(missing(KINDS, served=False))}
+    told = {"machine": machine(), "versions": versions(kinds)}
+    return told | {"rows": rows, "missing": list(missing(KINDS, served=False))}
 
 
 def test_each_peer_is_compared_with_ours_of_the_same_durability(run: dict[str, Any]) -> None:
@@ -164,6 +166,12 @@ def test_a_peer_that_fails_gets_no_numbers_and_says_why(tmp_path: Path) -> None:
     assert bad["note"].startswith("failed: AssertionError")
 
 
+def test_the_page_shows_what_was_recorded() -> None:
+    shown = PAGE.read_text()
+    assert shown == page(shown, json.loads(RECORDED.read_bytes())), "run: python -m benchmarks.peers --page"
+    assert all(" ".join(line.split()) in " ".join(shown.split()) for line in APART)
+
+
 def test_all_durabilities_have_one_of_ours() -> None:
     assert {kind.durability for kind in KINDS} == set(BASES)
     assert all(kind.name.startswith("statestore") for kind in BASES.values())
@@ -176,7 +184,7 @@ def test_a_message_has_a_kibibyte_and_no_two_are_alike() -> None:
     assert {len(words.encode()) for words in texts} == {1024}
 
 
-@pytest.mark.skipif(shutil.which("strace") is None, reason="strace counts the syncs: install it")
+@pytest.mark.skipif(not can_trace(), reason="strace counts the syncs: install it, and let it trace")
 @pytest.mark.parametrize(("name", "count"), [("statestore local, always", 1), ("JSON lines, never", 0)])
 def test_syncs_are_counted_and_not_believed(name: str, count: int) -> None:
     assert syncs(LIGHT[name]) == count
