@@ -2,8 +2,9 @@
 
     python -m benchmarks.growth --json benchmarks/recorded/growth.json
 
-takes about ten minutes on an idle machine, and ``--full`` takes more sizes, and hours. S3 is measured where its server
-was installed (tests/services/install.sh). The file holds rows of one operation on one store at one size:
+takes minutes on an idle machine, most of them for S3, and ``--full``, which takes more sizes, hours. S3 is measured
+where its server was installed (tests/services/install.sh). The file holds rows of one operation on one store at one
+size:
 
     {"machine": {...}, "rows": [{"store", "operation", "of", "size", "calls", "bytes", "requests", "median_us",
     "p25_us", "p75_us", "rounds"}]}
@@ -37,15 +38,16 @@ LARGEST = 1_000_000
 SHORT = ("append a record", "open to append", "open a session", "last(10)")  # what is asked of the largest log
 
 
-def places(kind: str, root: Path, server: Rgw | None) -> Iterator[Place]:
-    """Yield empty storages of a kind."""
+def places(kind: str, root: Path, server: Rgw | None, of: str) -> Iterator[Place]:
+    """Yield empty storages of a kind. Logs of one small record each have nothing to compact."""
     if kind == "local":
         yield local(root)
     elif kind == "memory":
         yield memory()
     elif server is not None:
         yield S3(server, compacted=False)
-        yield S3(server, compacted=True)
+        if of != "logs":
+            yield S3(server, compacted=True)
 
 
 def run(kinds: list[str], wanted: str, *, full: bool) -> Iterator[dict[str, Any]]:
@@ -71,7 +73,7 @@ def _at(kind: str, size: int, chosen: list[Operation], server: Rgw | None) -> It
     if not chosen:
         return
     with TemporaryDirectory(prefix="growth-") as root:
-        for place in places(kind, Path(root), server):
+        for place in places(kind, Path(root), server, chosen[0].of):
             place.fill(lambda store: chosen[0].fill(store, size))
             for operation in chosen:
                 yield measure(place, operation, size)
@@ -105,7 +107,7 @@ def main() -> None:
     print(f"\n{'grows as size to the power':37} {'must':>5} {'time':>5} {'calls':>5} {'bytes':>5} {'requests':>8}")
     for row in slopes(rows):
         found = [row[cost] for cost in ("median_us", "calls", "bytes", "requests")]
-        more = " more than it must" if any(cost is not None and cost > row["must"] + 0.25 for cost in found) else ""
+        more = " more than it must" if any(cost is not None and cost > row["must"] + 0.5 for cost in found) else ""
         shown = " ".join("     " if cost is None else f"{cost:5.2f}" for cost in found)
         print(f"{row['operation']:22} {row['store']:14} {row['must']:5.0f} {shown}{more}")
     if given.json:
