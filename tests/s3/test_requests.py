@@ -13,8 +13,10 @@ from itertools import islice
 from urllib.parse import unquote
 
 import pytest
+from botocore.exceptions import ParamValidationError
 
 from statestore import NEW, RecordLog, Store, draft
+from statestore.errors import Unavailable
 from statestore.records import Following
 from statestore_fsspec import Settings
 from statestore_fsspec import _layout as layout
@@ -164,6 +166,35 @@ def test_segments_are_read_side_by_side_within_a_bound(spot, proxy):
             proxy.wait_held(4)
             assert len(proxy.release()) == 4
         assert reading.result(60) == b"0123456789" * 12
+
+
+def test_of_segments_that_are_read_side_by_side_only_those_that_failed_are_asked_for_again(spot, proxy):
+    store = warm(spot, proxy)
+    tail = NEW
+    for _ in range(5):
+        tail = store.append("a", b"0123456789", at=tail)
+    proxy.clear()
+    proxy.inject(Fault.SLOW_DOWN, method="GET", target="/data/", nth=2, times=2)
+    assert store.read("a") == b"0123456789" * 5
+    assert asked(proxy) == [*FIND, *["get data"] * 7]
+
+
+def test_of_segments_that_are_read_side_by_side_none_is_asked_for_again_once_one_is_refused_for_good(
+    spot, proxy, monkeypatch
+):
+    store = warm(spot, proxy)
+    first = store.append("a", b"0123456789", at=NEW)
+    store.append("a", b"0123456789", at=first)
+    asks = []
+
+    async def refuse(path, **limits):
+        asks.append(path)
+        raise TimeoutError if len(asks) == 1 else ParamValidationError(report="wrong")
+
+    monkeypatch.setattr(store._engine.drive.files, "_cat_file", refuse)
+    with pytest.raises(Unavailable, match="could not be made") as caught:
+        store.read("a")
+    assert (len(asks), caught.value.retry) == (2, False)
 
 
 def test_a_snapshot_costs_two_and_then_only_the_segments_that_are_not_at_hand(spot, proxy):
