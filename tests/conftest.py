@@ -14,6 +14,7 @@ from tests.servers import azure, gcs, moto, rclone, rgw, seaweedfs, sftp
 __all__ = ["azure", "gcs", "moto", "rclone", "rgw", "seaweedfs", "sftp"]
 
 settings.register_profile("no-deadline", deadline=None)
+settings.register_profile("thorough", deadline=None, max_examples=1000)
 settings.load_profile("no-deadline")
 
 # A shell that begins tests in the background has them ignore interrupts, and all that they start.

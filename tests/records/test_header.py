@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from statestore.records import MAX_HEADER, Header, RecordLog, Usage, draft, encode, scan
@@ -63,7 +63,6 @@ def check(line: bytes) -> None:
         assert (plain.end(), int(plain[1])) == (len(line) + 1, header.len)
 
 
-@settings(max_examples=500)
 @given(st.from_regex(re.compile(match_plain.__self__.pattern), fullmatch=True))
 def test_a_line_that_is_matched_without_being_read_is_read_alike(line: bytes) -> None:
     """Also with members twice: a scan believes the match's `len`, and whoever asks for the header gets the same."""
@@ -189,7 +188,6 @@ LINES = objects(VALUES).map(lambda text: text.encode("utf-8", "surrogatepass"))
 
 
 @given(LINES)
-@settings(max_examples=250)
 @example(b'{"usage":{"input":1},"usage":{"output":2}}')
 @example(b'{"usage":{"input":1},"us\\u0061ge":{"output":2}}')
 @example(b'{"usage":{"input":1},"usage":null}')
@@ -238,7 +236,6 @@ def _good_lines() -> list[bytes]:
 
 
 @given(damaged())
-@settings(max_examples=250)
 def test_the_fast_decoder_and_the_slow_one_agree_on_damaged_headers(line: bytes) -> None:
     check(line)
 
@@ -333,7 +330,6 @@ HEADERS = st.builds(
 
 
 @given(HEADERS, st.binary(max_size=30))
-@settings(max_examples=250)
 def test_what_is_written_is_read_back(header: Header, body: bytes) -> None:
     data = encode(header, body)
     assert data.count(b"\n") == 2 + body.count(b"\n"), "no value brings a newline into the header line"

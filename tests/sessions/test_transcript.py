@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from statestore.errors import Corrupt, NotFound
@@ -82,7 +82,6 @@ def plainly_arranged(records: Sequence[Record]) -> list[Record]:
     return context
 
 
-@settings(max_examples=300, deadline=None)
 @given(chains)
 def test_a_context_holds_no_call_without_its_result_and_no_result_without_its_call(chain: list[Header]) -> None:
     for end in range(1, len(chain) + 1):
@@ -91,7 +90,6 @@ def test_a_context_holds_no_call_without_its_result_and_no_result_without_its_ca
         assert transcript_of(chain[:end]).context() == context
 
 
-@settings(max_examples=300, deadline=None)
 @given(chains)
 def test_a_context_leaves_out_nothing_but_waiting_calls_and_stray_results(chain: list[Header]) -> None:
     transcript = transcript_of(chain)
@@ -108,14 +106,12 @@ def test_a_context_leaves_out_nothing_but_waiting_calls_and_stray_results(chain:
         assert transcript.context(unpaired="error") == everything
 
 
-@settings(max_examples=300, deadline=None)
 @given(chains)
 def test_a_context_has_the_order_of_its_simplest_description(chain: list[Header]) -> None:
     transcript = transcript_of(chain)
     assert transcript.context(unpaired="keep") == plainly_arranged(transcript.records)
 
 
-@settings(max_examples=200, deadline=None)
 @given(chains)
 def test_once_every_waiting_call_is_answered_a_context_has_every_call_that_a_step_closed(chain: list[Header]) -> None:
     waiting = transcript_of(chain).waiting()
@@ -126,7 +122,6 @@ def test_once_every_waiting_call_is_answered_a_context_has_every_call_that_a_ste
     assert [record for record in repaired.context() if record.kind == CALL] == calls
 
 
-@settings(max_examples=200, deadline=None)
 @given(chains, st.data())
 def test_a_transcript_that_went_on_is_as_one_made_at_once_and_the_shorter_ones_stay_as_they_are(
     chain: list[Header], data: st.DataObject
