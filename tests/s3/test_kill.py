@@ -1,6 +1,6 @@
 """`kill -9` of a writer at a random moment loses nothing that was acknowledged.
 
-STATESTORE_KILLS=100 in the environment kills so many; nine otherwise.
+STATESTORE_KILLS=100 in the environment kills so many; six otherwise.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.s3.harness import options
 from tests.s3.raw import Place, connection
 from tests.servers import Rgw
 
-KILLS = int(os.environ.get("STATESTORE_KILLS", "9"))
+KILLS = int(os.environ.get("STATESTORE_KILLS", "6"))
 AT_ONCE = 3
 VICTIM = Path(__file__).with_name("victim.py")
 
