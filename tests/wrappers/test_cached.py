@@ -56,7 +56,7 @@ def over_memory(place: Path, *, shared: bool) -> Iterator[Harness]:
         )
 
 
-test_cached_over_memory = conformance(partial(over_memory, shared=False))
+test_cached_over_memory = conformance(partial(over_memory, shared=False), sample=0.25)
 test_cached_over_memory_as_if_shared = conformance(partial(over_memory, shared=True), sample=0.25)
 
 
