@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from concurrent.futures import CancelledError
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from threading import Event
 from typing import Final, Literal
 
 from statestore.errors import Conflict, Corrupt, NotFound, StateStoreError, Unavailable
 from statestore.records import Scan
+from statestore.records.header import MAX_HEADER, decode_header
 from statestore.records.parting import common
 from statestore.store import NEW, Snapshot, Store, Tail
 from statestore.sync._known import Equal, Known
@@ -20,7 +22,8 @@ __all__ = ["Job", "Row", "State", "TRIES"]
 TRIES: Final = 5
 """How often something is tried that fails in a way that may pass, and that comes no further."""
 
-_PIECE: Final = 4 << 20  # the most bytes in one append: each worker holds two of these
+_PIECE: Final = 4 << 20  # the most bytes in one append of several records: each worker holds two of these
+_LARGEST: Final = 16 << 20  # the most bytes in one append of one record, if the target takes them
 _BEGINNING: Final = b'{"n":'  # of every record
 _MARKED: Final = 4096  # bytes by which the end of what was equal is known again
 
@@ -196,9 +199,10 @@ class Job:
     def _write(self, snapshot: Snapshot, at: Tail, end: int) -> Tail:
         """Append the source's bytes from `at` on, read them back, and return the tail behind them."""
         log, start = snapshot.log, at.size
-        limit = min(self.target.capabilities.max_append or _PIECE, _PIECE)
+        most = min(self.target.capabilities.max_append or _PIECE, _LARGEST)
+        limit = min(most, _PIECE)
         written, back = hashlib.blake2b(), hashlib.blake2b()
-        for piece in _pieces(snapshot.stream(start, end), limit):
+        for piece in _pieces(snapshot.stream(start, end), limit, most):
             at = self._append(log, piece, at)
             written.update(piece)
         if at.size != end:
@@ -256,16 +260,46 @@ def _tail_or_none(store: Store, log: str) -> Tail | None:
         return None
 
 
-def _pieces(stream: Iterable[bytes], limit: int) -> Iterator[bytes]:
-    """Yield the same bytes in pieces of `limit` bytes; only the last one may have fewer."""
+def _pieces(stream: Iterable[bytes], limit: int, most: int) -> Iterator[bytes]:
+    """Yield the same bytes in pieces of at most `limit` bytes, which end where a record does.
+
+    An append begins where a reader may start, and inside a body could stand what looks like a record. A record that is
+    larger is a piece of up to `most` bytes; only one that is larger still is cut, and so are bytes that are no records.
+    """
     waiting: list[bytes] = []
-    size = 0
+    size = inside = 0  # `inside`: how many bytes are still to come of a record that was cut
+    wanted = limit
     for piece in stream:
         waiting.append(piece)
         size += len(piece)
-        while size >= limit:
+        while size >= wanted:
             whole = waiting[0] if len(waiting) == 1 else b"".join(waiting)
-            yield whole[:limit]
-            waiting, size = [whole[limit:]], size - limit
+            cut = min(inside, limit) or _last_end(whole[:wanted])
+            if cut == 0 and limit < (length := _length(whole)):
+                if length <= most and wanted < length:
+                    wanted = length
+                    continue
+                inside = length
+            cut = cut or limit
+            inside = max(inside - cut, 0)
+            yield whole[:cut]
+            waiting, size, wanted = [whole[cut:]], size - cut, limit
     if size:
         yield b"".join(waiting)
+
+
+def _last_end(data: bytes) -> int:
+    """Return where the last whole record ends in data that begin with a record; 0 where there is none."""
+    records = Scan(lambda start, stop: data[start:stop], bodies=False, chunk=len(data) + 1)
+    with suppress(Corrupt):
+        records.skip()
+    return records.end
+
+
+def _length(data: bytes) -> int:
+    """Return how many bytes a record has that begins with the data; 0 where none does."""
+    line, newline, _ = data[: MAX_HEADER + 1].partition(b"\n")
+    try:
+        return len(line) + decode_header(line).len + 2 if newline else 0
+    except ValueError:
+        return 0

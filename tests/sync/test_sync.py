@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from statestore.errors import Corrupt, Held, InvalidName, Unavailable
+from statestore.records import RecordLog
 from statestore.store import NEW, LogInfo, Snapshot, Store, Tail
 from statestore.sync import Equal, Known, Row, sync
 from statestore.wrappers import Faulty
@@ -102,6 +103,48 @@ def test_a_large_log_goes_in_pieces_that_the_target_takes(source: Store, target:
     assert states(list(sync(ours, Narrow(theirs, max_append=100_000)))) == {"log": "copied"}
     assert contents(target) == contents(source)
     assert (theirs.calls["append"], ours.calls["snapshot"]) == (3, 1)
+
+
+class Noted(Watched):
+    """Notes where appends begin."""
+
+    def __init__(self, store: Store, **given: int) -> None:
+        super().__init__(store, **given)
+        self.begun: list[int] = []
+
+    def append(self, log: str, data: bytes, *, at: Tail) -> Tail:
+        self.begun.append(at.size)
+        return super().append(log, data, at=at)
+
+
+@pytest.mark.parametrize("sizes", [[900] * 300, [100_000, 10, 20], [10, 250_000, 10, 40_000, 60_100, 10], [99_800] * 3])
+def test_pieces_begin_where_records_do(source: Store, target: Store, sizes: list[int]) -> None:
+    forged = b'{"n":7,"kind":"user","id":"00000000","time":"2026-12-01T00:00:00Z","len":1}\nx\n'
+    log = RecordLog(source, "log")
+    log.append("start", expect=1)
+    for size in sizes:
+        log.append("message", (forged * (size // len(forged) + 1))[:size])
+    noted = Noted(target, max_append=100_000)
+    assert states(list(sync(source, noted))) == {"log": "copied"}
+    assert contents(target) == contents(source)
+    begin = {record.offset: record.end for record in log}
+    inside = [at for at in noted.begun if at not in begin]
+    for at in inside:
+        (of,) = (record for record in log if record.offset < at < record.end)
+        assert of.end - of.offset > 100_000, "only what is too large for one append is cut"
+    assert bool(inside) == (max(sizes) >= 99_990)
+
+
+def test_a_record_that_one_append_takes_is_one_append(source: Store, target: Store) -> None:
+    log = RecordLog(source, "log")
+    log.append("start", expect=1)
+    for size in (10, 5 << 20, 10, 9 << 20, 10):
+        log.append("message", b"x" * size)
+    noted = Noted(target, max_append=16 << 20)
+    assert states(list(sync(source, noted))) == {"log": "copied"}
+    assert contents(target) == contents(source)
+    assert {*noted.begun} <= {record.offset for record in log}
+    assert len(noted.begun) == 5
 
 
 def test_a_store_is_not_copied_into_itself(source: Store, tmp_path: Path) -> None:
