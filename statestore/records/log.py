@@ -351,6 +351,8 @@ class RecordLog:
     def copy(self, to: str, *, before: int | None = None) -> RecordLog:
         """Make a new log of the records in front of number `before`, byte for byte, and return it.
 
+        Headers are read from the last place in front of it on that the log's index proves, or from the beginning.
+
         Args:
             to: the new log's name.
             before: copy records 1 to ``before - 1``; by default all whole ones.
@@ -358,14 +360,14 @@ class RecordLog:
         Raises:
             NotFound: there is no such log, or it has fewer records.
             Exists: there is a log named `to`.
-            Corrupt: a record that would be copied is damaged.
+            Corrupt: a record that was read is damaged.
             ValueError: `before` is below 2: a log has at least one record.
         """
         names.check(to)
         if before is not None and before < 2:
             raise ValueError(f"a copy has at least one record: before={before}")
         snapshot = self.store.snapshot(self.name)
-        records = self._scan(snapshot, before=before)
+        records = self._scan(snapshot, known=self._nearest(snapshot, before or NEVER), before=before)
         records.skip()
         if records.number == 1 or (before is not None and records.number < before):
             raise NotFound(

@@ -81,7 +81,8 @@ class Sessions:
     def open(self, id: str) -> Session:  # noqa: A002
         """Return a session, open for appending, and held where the store can hold.
 
-        All its headers are read, so that damage is reported now. What a crash left at the end is cut.
+        Its headers are read, from the last place on that the log's index proves, so that damage there is reported now.
+        What a crash left at the end is cut.
 
         Raises:
             InvalidName: `id` is no id.

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from statestore.errors import Corrupt, StateStoreError, Unavailable
+from statestore.errors import Corrupt, NotFound, StateStoreError, Unavailable
 from statestore.records import Draft, RecordLog, draft
 from statestore.records.index import STRIDE, Index, Position
 from statestore.store import Sidecar, Tail
@@ -452,6 +452,17 @@ def test_a_run_that_was_deleted_and_made_again_does_not_know_the_old_positions(s
     file.write_bytes(old)
     assert Index(store.sidecar("log"), store.snapshot("log")).nearest() == Position(0, 1)
     check(store)
+
+
+def test_a_fork_reads_only_what_is_near_its_end(store):
+    log = made(store, 40)
+    for before in (2, 300, 3_000, 4_002, None):
+        store.got = 0
+        copy = RecordLog(store, "log").copy(f"copy-{before}", before=before)
+        assert store.got < 6 * STRIDE
+        assert [record.raw for record in copy] == [record.raw for record in log.read(before=before)]
+    with pytest.raises(NotFound):
+        log.copy("none", before=4_004)
 
 
 def test_a_fork_is_ready_for_its_next_record_without_reading(store):
