@@ -17,7 +17,8 @@ Times are microseconds for one unit of work: for one message appended, loaded or
 one call of `last`. `items` is how many messages the session had, or how many sessions there were; where it is `capped`,
 the peer was measured with fewer than the others. `ratio` is its median beside that of statestore with the same
 durability, in the same rounds. `syncs_per_item` was counted by strace while 100 messages were appended; it is null
-where nothing was counted. `missing` says what a peer cannot do, and why; `apart` what is not comparable.
+where nothing was counted. The machine's `load` is that of the last fifteen minutes: of 2 or less it did nothing else.
+`missing` says what a peer cannot do, and why; `apart` what is not comparable.
 """
 
 from __future__ import annotations
@@ -72,7 +73,13 @@ def run(
                 rows.append(row | {"syncs_per_item": counted[f"{row['peer']}, {row['durability']}"]})
             else:
                 absent.append(row)
-    return {"machine": machine(), "versions": versions(able), "apart": APART, "rows": rows, "missing": absent}
+    return {
+        "machine": machine() | {"load": round(os.getloadavg()[2], 1)},
+        "versions": versions(able),
+        "apart": APART,
+        "rows": rows,
+        "missing": absent,
+    }
 
 
 def main() -> None:

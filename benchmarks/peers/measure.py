@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 from statistics import quantiles
 from time import perf_counter_ns
@@ -37,8 +37,7 @@ class Places:
         """Return a place with what the operation reads."""
         place = self.new()
         if operation.fill is not None:
-            with closing(kind.open(place)) as peer:
-                operation.fill(peer, sizes)
+            operation.fill(kind, place, sizes)
         return place
 
 

@@ -17,6 +17,8 @@ __all__ = ["Act", "FULL", "OPERATIONS", "Operation", "SHORT", "Sizes", "TINY"]
 
 LONG, OTHER = "00000000", "ffffffff"  # the session that is measured, and the one that a reader has read before
 
+OPEN = 500  # how many sessions a peer has at once while its place is filled: some keep files open
+
 Act = Generator[Callable[[], Any], Any, None]
 
 
@@ -64,7 +66,7 @@ class Operation:
     name: str
     title: str
     act: Callable[[Kind, Place, Sizes, int], Act]
-    fill: Callable[[Peer, Sizes], None] | None
+    fill: Callable[[Kind, Place, Sizes], None] | None
     units: Callable[[Sizes], int]
 
 
@@ -76,14 +78,17 @@ def name(number: int) -> str:
     return f"{number:08x}"
 
 
-def fill_long(peer: Peer, sizes: Sizes) -> None:
-    peer.append(OTHER, texts(1))
-    peer.append(LONG, texts(sizes.items))
+def fill_long(kind: Kind, place: Place, sizes: Sizes) -> None:
+    with closing(kind.open(place)) as peer:
+        peer.append(OTHER, texts(1))
+        peer.append(LONG, texts(sizes.items))
 
 
-def fill_many(peer: Peer, sizes: Sizes) -> None:
-    for number in range(sizes.sessions):
-        peer.append(name(number), texts(1))
+def fill_many(kind: Kind, place: Place, sizes: Sizes) -> None:
+    for start in range(0, sizes.sessions, OPEN):
+        with closing(kind.open(place)) as peer:
+            for number in range(start, min(start + OPEN, sizes.sessions)):
+                peer.append(name(number), texts(1))
 
 
 def append(kind: Kind, place: Place, sizes: Sizes, turn: int) -> Act:

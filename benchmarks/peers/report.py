@@ -124,7 +124,7 @@ def markdown(run: dict[str, Any]) -> str:
     packages = ", ".join(f"{package} {version}" for package, version in run["versions"].items())
     facts = (
         f"Sessions of up to {most:,} messages, {rounds} rounds. {where['processor']}, {where['cores']} cores, "
-        f"{where['system']}, {where['files']}, Python {where['python']}. {packages}."
+        f"{where['system']}, {where['files']}, Python {where['python']}; load {where.get('load', '?')}. {packages}."
     )
     return "\n".join([*lines, "", _wrapped(facts)])
 
