@@ -336,9 +336,9 @@ class RecordLog:
     def recover(self) -> int:
         """Make the log ready to append to, and return the number that the next record gets.
 
-        Every header is read from the last place on that the log's index proves, or from the beginning, so that damage
-        there is reported now, and a torn end, which a crash has left, is cut. `append` does the same where it has not
-        been done.
+        Every header is read from the last place on that the log's index proves, or where the last append began, as far
+        as the store has these, else from the beginning; so damage there is reported now. A torn end, which a crash has
+        left, is cut. `append` does the same where it has not been done.
 
         Raises:
             NotFound: there is no such log.
@@ -432,6 +432,13 @@ class RecordLog:
         """Read on to the log's end; what an index can learn from that, it learns."""
         sidecar = self.store.sidecar(self.name)
         if sidecar is None:
+            if known is _START and (begun := self._begun(snapshot)) is not _START:
+                records = self._scan(snapshot, known=begun)
+                # An append need not have begun where a record does; and what is damaged is named by its number.
+                with suppress(Corrupt):
+                    records.skip()
+                    if not records.torn:
+                        return records
             records = self._scan(snapshot, known=known)
             records.skip()
             return records
@@ -444,6 +451,15 @@ class RecordLog:
         records.skip()
         self._noted = index.keep()
         return records
+
+    def _begun(self, snapshot: Snapshot) -> _End:
+        """Return where the last append began and the number of the record there, as far as the store knows."""
+        start = snapshot.boundary(max(snapshot.tail.size - 1, 0)) if self.store.capabilities.boundaries else 0
+        if start:
+            with suppress(Corrupt):
+                for record in Scan(snapshot.read, start=start, before=2, log=self.name):
+                    return _End(Tail(start, snapshot.tail.run), record.n)
+        return _START
 
     def _cut(self, records: Scan, tail: Tail) -> None:
         """Cut a torn end off, where the store can; one that could and may not refuses."""

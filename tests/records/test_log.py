@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -569,6 +570,7 @@ class Counted(MemoryStore):
 
     def __init__(self, *, boundaries: bool = True) -> None:
         super().__init__()
+        self.capabilities = replace(MemoryStore.capabilities, boundaries=boundaries)
         self.begun = [0]
         self.reads: list[tuple[int, int]] = []
         self.boundaries = boundaries
@@ -610,6 +612,45 @@ def test_the_last_records_are_found_though_an_append_began_in_the_middle_of_one(
     log = RecordLog(store, "log")
     for k in range(14):
         assert log.last(k) == RECORDS[max(12 - k, 0) :]
+
+
+def test_whoever_appends_and_knows_nothing_reads_the_last_append() -> None:
+    store = Counted()
+    log = RecordLog(store, "log")
+    log.append("start", expect=1)
+    log.append_many([draft("message", b"x" * 1000) for _ in range(3000)])
+    log.append_many([draft("message", b"x" * 1000) for _ in range(3)])
+    store.reads.clear()
+    assert RecordLog(store, "log").append("message").n == 3005
+    assert min(start for start, _ in store.reads) == store.begun[-3]
+    with pytest.raises(Conflict):
+        RecordLog(store, "log").append("message", expect=3005)
+    assert RecordLog(store, "log").append("message", expect=3006).n == 3006
+    assert log.count() == 3006
+
+
+@pytest.mark.parametrize("piece", [1, 50, 97, 400])
+def test_an_append_goes_to_the_end_wherever_others_began(piece: int) -> None:
+    store = Counted()
+    tail = NEW
+    for start in range(0, len(SESSION_12), piece):
+        tail = store.append("log", SESSION_12[start : start + piece], at=tail)
+    assert RecordLog(store, "log").append("message").n == 13
+    assert RecordLog(store, "log").recover() == 14
+
+
+def test_damage_behind_the_beginning_of_the_last_append_is_told_with_its_place() -> None:
+    store = Counted()
+    log = RecordLog(store, "log")
+    for n in range(1, 21):
+        log.append("message", expect=n)
+    last = RecordLog(Counted(), "x").append("message", expect=1).raw.replace(b'"n":1', b'"n":21')
+    begin = store.tail("log")
+    store.append("log", last + b"[damaged]\n" + last, at=begin)
+    with pytest.raises(Corrupt) as caught:
+        RecordLog(store, "log").append("message")
+    assert caught.value.facts["record"] == 22
+    assert caught.value.facts["offset"] == begin.size + len(last)
 
 
 def test_without_boundaries_the_last_of_large_records_are_read_with_little_else() -> None:
