@@ -120,6 +120,8 @@ def main() -> None:
     if given.json:
         given.json.parent.mkdir(parents=True, exist_ok=True)
         given.json.write_text(json.dumps(found, indent=1) + "\n")
+    if any(row["note"].startswith("failed") for row in found["missing"]):
+        sys.exit("some peers failed: see above")
 
 
 if __name__ == "__main__":
