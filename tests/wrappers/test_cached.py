@@ -30,6 +30,7 @@ from tests.conformance import test_memory
 from tests.disks import ROOT_ONLY, read_only, small_disk
 from tests.wrappers.places import Far, fill, inner
 
+SAMPLE = 1.0 if os.environ.get("STATESTORE_CONFORM") == "full" else 0.25
 BIG = random.Random(5).randbytes(700_000)
 
 
@@ -56,8 +57,8 @@ def over_memory(place: Path, *, shared: bool) -> Iterator[Harness]:
         )
 
 
-test_cached_over_memory = conformance(partial(over_memory, shared=False), sample=0.25)
-test_cached_over_memory_as_if_shared = conformance(partial(over_memory, shared=True), sample=0.25)
+test_cached_over_memory = conformance(partial(over_memory, shared=False), sample=SAMPLE)
+test_cached_over_memory_as_if_shared = conformance(partial(over_memory, shared=True), sample=SAMPLE)
 
 
 @pytest.fixture
