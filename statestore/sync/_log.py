@@ -274,7 +274,8 @@ def _pieces(stream: Iterable[bytes], limit: int, most: int) -> Iterator[bytes]:
         size += len(piece)
         while size >= wanted:
             whole = waiting[0] if len(waiting) == 1 else b"".join(waiting)
-            cut = min(inside, limit) or _last_end(whole[:wanted])
+            waiting = [whole]
+            cut = min(inside, limit) or _last_end(whole, wanted)
             if cut == 0 and limit < (length := _length(whole)):
                 if length <= most and wanted < length:
                     wanted = length
@@ -282,15 +283,17 @@ def _pieces(stream: Iterable[bytes], limit: int, most: int) -> Iterator[bytes]:
                 inside = length
             cut = cut or limit
             inside = max(inside - cut, 0)
-            yield whole[:cut]
-            waiting, size, wanted = [whole[cut:]], size - cut, limit
+            taken, waiting = whole[:cut], [whole[cut:]]
+            size, wanted = size - cut, limit
+            del whole
+            yield taken
     if size:
         yield b"".join(waiting)
 
 
-def _last_end(data: bytes) -> int:
-    """Return where the last whole record ends in data that begin with a record; 0 where there is none."""
-    records = Scan(lambda start, stop: data[start:stop], bodies=False, chunk=len(data) + 1)
+def _last_end(data: bytes, limit: int) -> int:
+    """Return where the last whole record ends in the first bytes of data that begin with one; 0 where there is none."""
+    records = Scan(lambda start, stop: data[start : min(stop, limit)], bodies=False)
     with suppress(Corrupt):
         records.skip()
     return records.end

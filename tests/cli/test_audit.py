@@ -46,6 +46,7 @@ CASES: dict[str, list[list[str]]] = {
     "doctor": [["store"]],
     "plugins": [[]],
     "conform": [["--list"]],
+    "bench": [["out", "--records", "2", "--logs", "2"], ["store", "--only", "last", "--records", "2"]],
     "import": [
         ["claude-code", "agents", "out"],
         ["claude-code", "agents", "out"],
