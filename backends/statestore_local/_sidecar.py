@@ -27,8 +27,8 @@ class LocalSidecar:
 
     def read(self, size: int) -> bytes:
         """Return the last `size` bytes; all, where there are fewer, and none where there is nothing."""
-        with suppress(OSError, Unavailable), directory(self._place) as above:
-            fd, status = open_plain(self._file, os.O_RDONLY, above)
+        with suppress(OSError, Unavailable):
+            fd, status = self._open(os.O_RDONLY)
             try:
                 return os.pread(fd, size, max(status.st_size - size, 0))
             finally:
@@ -37,8 +37,8 @@ class LocalSidecar:
 
     def append(self, data: bytes) -> None:
         """Add to the end, in one write."""
-        with suppress(OSError, Unavailable), directory(self._place) as above:
-            fd, status = open_plain(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, above)
+        with suppress(OSError, Unavailable):
+            fd, status = self._open(os.O_WRONLY | os.O_APPEND | os.O_CREAT)
             try:
                 if os.write(fd, data) != len(data):
                     os.ftruncate(fd, status.st_size)
@@ -62,3 +62,10 @@ class LocalSidecar:
         """Remove all that is there."""
         with suppress(OSError, Unavailable), directory(self._place) as above:
             unlink(self._file, above)
+
+    def _open(self, flags: int) -> tuple[int, os.stat_result]:
+        place = self._place
+        if not place.parts:
+            return open_plain(f"{place.root}/{self._file}", flags, None)
+        with directory(place) as above:
+            return open_plain(self._file, flags, above)

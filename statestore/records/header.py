@@ -111,7 +111,7 @@ class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False, 
     harness: str = ""
     request: str = ""
     usage: Usage | None = None
-    cache: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
+    cache: msgspec.Raw = msgspec.Raw()
 
 
 _decode = msgspec.json.Decoder(Header).decode

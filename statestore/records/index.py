@@ -19,13 +19,18 @@ from typing import Final, NamedTuple
 from statestore.records.scan import NEVER, Scan
 from statestore.store import Sidecar, Snapshot
 
-__all__ = ["Index", "Position", "STRIDE", "note"]
+__all__ = ["BEGINNING", "Index", "Position", "RECORDS", "STRIDE", "note"]
 
-STRIDE: Final = 256 << 10
-"""About how many bytes of a log lie between two positions, unless a record is larger."""
+RECORDS: Final = 1000
+"""How many records lie between two positions at most, if they were appended one by one."""
+
+STRIDE: Final = 1 << 20
+"""How many bytes lie between two positions at most, unless a record is larger. To enter one takes as long as two or
+three appends."""
 
 _ENTRY: Final = Struct(">QQ16s")
 _FIRST: Final = 128 * _ENTRY.size  # how much of an index is read first
+_CHUNK: Final = 256 << 10  # bytes that are read at a time, and between two positions that are found by reading
 _TRIES: Final = 16  # entries that are tried before an index is given up
 _LINE: Final = 4096  # no record with a longer header line is entered
 _KEPT: Final = 1024  # positions that are kept in memory before they are written
@@ -38,17 +43,18 @@ class Position(NamedTuple):
     number: int
 
 
-_BEGINNING: Final = Position(0, 1)
+BEGINNING: Final = Position(0, 1)
+"""Where a log's first record begins."""
 
 
 def note(sidecar: Sidecar, run: str, position: Position, line: bytes, last: int) -> None:
-    """Enter the record with this header line into an index, unless the last `STRIDE` bytes before it have an entry.
+    """Enter the record with this header line into an index, unless that has a position near enough.
 
-    The caller knows the index up to the offset `last`; where that is 0, what others have entered is looked for.
+    The caller knows of one at the offset `last`; where that is 0, what others have entered is looked for.
     """
     if not last and len(data := sidecar.read(_ENTRY.size)) == _ENTRY.size:
-        last = _ENTRY.unpack(data)[0]
-        if 0 <= position.offset - last < STRIDE:
+        offset, number, _ = _ENTRY.unpack(data)
+        if 0 <= position.offset - offset < STRIDE and 0 <= position.number - number < RECORDS:
             return
     if len(line) < _LINE:
         sidecar.append(_ENTRY.pack(*position, _digest(run, position, line)))
@@ -67,13 +73,13 @@ class Index:
         self._snapshot = snapshot
         self._useless = False
         self._new: list[bytes] = []
-        self._passed = _BEGINNING, b""  # the position that comes next into the index, and its header line
+        self._passed = BEGINNING, b""  # the position that comes next into the index, and its header line
 
     def nearest(self, before: int = NEVER) -> Position:
         """Return the last position known, and proven, of a record with a number below `before`, else the beginning."""
         size, want = self._snapshot.tail.size, _FIRST
-        if size < STRIDE // 2:  # too short to have an entry
-            return _BEGINNING
+        if size < _CHUNK // 2:  # too short to have an entry
+            return BEGINNING
         while True:
             data = self._sidecar.read(want)
             entries = _ENTRY.iter_unpack(data[len(data) % _ENTRY.size :])
@@ -83,7 +89,7 @@ class Index:
                     return position
             if fitting or len(data) < want:
                 self._useless = bool(data) and before == NEVER
-                return _BEGINNING
+                return BEGINNING
             want *= 8
 
     def _proves(self, position: Position, digest: bytes) -> bool:
@@ -93,21 +99,21 @@ class Index:
         before, line, _ = (self._snapshot.read(position.offset - 1, position.offset + _LINE) + b"\n\n").split(b"\n", 2)
         return not before and _digest(self._snapshot.tail.run, position, line) == digest
 
-    def scan(self, start: int, number: int, last: int) -> Scan:
+    def scan(self, start: int, number: int, last: Position) -> Scan:
         """Return a scan that goes to the log's end, and notes positions on its way for `keep`.
 
         Args:
             start: where it begins.
             number: the number of the record there.
-            last: a position that is known already.
+            last: the last position that is known already.
         """
-        self._passed = Position(last, 0), b""
-        self._records = Scan(self._fetch, start=start, number=number, log=self._snapshot.log, chunk=STRIDE)
+        self._passed = last, b""
+        self._records = Scan(self._fetch, start=start, number=number, log=self._snapshot.log, chunk=_CHUNK)
         return self._records
 
     def _fetch(self, start: int, stop: int) -> bytes:
         data = self._snapshot.read(start, stop)
-        if start == self._records.end >= self._passed[0].offset + STRIDE // 2:  # the fetch before was not used up
+        if start == self._records.end >= self._passed[0].offset + _CHUNK // 2:  # the fetch before was not used up
             self._enter()
             line = data[:_LINE].partition(b"\n")[0]
             self._passed = Position(start, self._records.number), line if len(line) < _LINE else b""
@@ -120,11 +126,11 @@ class Index:
         if line:
             self._new.append(_ENTRY.pack(*position, _digest(self._snapshot.tail.run, position, line)))
 
-    def keep(self) -> int:
-        """Keep what the scan has passed, and return the last offset that is known."""
+    def keep(self) -> Position:
+        """Keep what the scan has passed, and return the last position that is known."""
         self._enter()
         self._write()
-        return self._passed[0].offset
+        return self._passed[0]
 
     def _write(self) -> None:
         if self._new:

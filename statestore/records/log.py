@@ -13,7 +13,7 @@ import msgspec
 from statestore import names
 from statestore.errors import Conflict, Corrupt, Held, NotFound, StateStoreError, Unavailable
 from statestore.records.follow import Following, follow
-from statestore.records.index import STRIDE, Index, Position, note
+from statestore.records.index import BEGINNING, RECORDS, STRIDE, Index, Position, note
 from statestore.records.record import Draft, Record, place, spell, unnumbered
 from statestore.records.scan import NEVER, Scan
 from statestore.store import NEW, Snapshot, Store, Tail
@@ -57,7 +57,8 @@ class RecordLog:
         # Replaced as a whole by whoever learns more, so that threads need no lock: at worst one of them finds
         # its place taken and looks again.
         self._end: _End | None = None
-        self._noted = 0  # up to where this object knows the log to be in its index
+        self._noted = BEGINNING  # the last position in the log's index that this object knows of
+        self._due = STRIDE, RECORDS  # from which size, or number, on the next one is due
 
     def __repr__(self) -> str:
         return f"RecordLog({self.store!r}, {self.name!r})"
@@ -241,7 +242,8 @@ class RecordLog:
             else:
                 self._end = _End(tail, end.number + 1)
                 offset = end.tail.size
-                if offset - self._noted >= STRIDE:
+                size, number = self._due
+                if offset >= size or end.number >= number:
                     self._note(tail, end, line)
                 return Record(line, body, offset)
         start, data = self._write((Draft(b"\n".join((unnumbered(line), body, b""))),), expect, tried, unknown)
@@ -315,17 +317,23 @@ class RecordLog:
                 raise self._unsettled(end, error) from error
             else:
                 self._end = _End(tail, end.number + len(drafts))
-                if end.tail.size - self._noted >= STRIDE:
+                size, number = self._due
+                if end.tail.size >= size or end.number >= number:
                     self._note(tail, end, data[: data.index(b"\n")])
                 return end, data
 
     def _note(self, tail: Tail, end: _End, line: bytes) -> None:
-        """Enter a record that was appended into the log's index, if it is time."""
-        last, self._noted = self._noted, NEVER
+        """Enter a record that was appended into the log's index."""
+        self._due = NEVER, NEVER
         with suppress(StateStoreError):  # the append is acknowledged, whatever becomes of its entry
             if (sidecar := self.store.sidecar(self.name)) is not None:
-                note(sidecar, tail.run, Position(end.tail.size, end.number), line, last)
-                self._noted = end.tail.size
+                position = Position(end.tail.size, end.number)
+                note(sidecar, tail.run, position, line, self._noted.offset)
+                self._knows(position)
+
+    def _knows(self, position: Position) -> None:
+        self._noted = position
+        self._due = position.offset + STRIDE, position.number + RECORDS
 
     def _nearest(self, snapshot: Snapshot, before: int = NEVER) -> _End:
         """Return a place in the log that its index proves: the last one of a record with a number below `before`."""
@@ -445,11 +453,10 @@ class RecordLog:
         index = Index(sidecar, snapshot)
         start, number = known.tail.size, known.number
         if known is _START:
-            start, number = index.nearest()
-            self._noted = start
+            start, number = self._noted = index.nearest()
         records = index.scan(start, number, self._noted)
         records.skip()
-        self._noted = index.keep()
+        self._knows(index.keep())
         return records
 
     def _begun(self, snapshot: Snapshot) -> _End:

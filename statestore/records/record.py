@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from statestore.records.gojson import quote
 from statestore.records.header import (
@@ -45,11 +46,12 @@ class Record(msgspec.Struct, frozen=True, eq=False, gc=False):
     @property
     def header(self) -> Header:
         """The header's fields."""
-        if self._header is None:
+        header = self._header
+        if header is None:
             # Only a line that a scan has matched as plain, or that was spelled here, comes without its header.
-            msgspec.structs.force_setattr(self, "_header", decode_known(self.line))
-            assert self._header is not None
-        return self._header
+            header = decode_known(self.line)
+            force_setattr(self, "_header", header)
+        return header
 
     @property
     def n(self) -> int:

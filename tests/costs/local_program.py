@@ -38,6 +38,8 @@ def exhaust(rows: Any) -> None:
 def write(store: LocalStore, sync: str, records: int) -> None:
     """Append to a log that was appended to a moment ago, while it is not held and while it is."""
     log = fill(store, "log", records)
+    for _ in range(2):
+        log.append_many(HUNDRED)  # one of them is the next of each thousand that goes into the index
     with step(f"{sync}: append"):
         log.append("message", BODY)
     with step(f"{sync}: append a hundred"):
