@@ -121,7 +121,8 @@ def requests(run: dict[str, Any]) -> Any:
 
 def floors(run: dict[str, Any]) -> Any:
     """Ratios to the least that could do the work, beside the bars that are set for them."""
-    rows = run["rows"]
+    # What is set beside a whole reading, which it spares, is beside no floor.
+    rows = [row for row in run["rows"] if row["ratio"] > 0.1]
     figure, (axis,) = panels(1, 1, (10, 0.6 + 0.27 * len(rows)))
     for place, row in enumerate(rows):
         bar, ratio = row["bar"], row["ratio"]
