@@ -79,8 +79,8 @@ def test_the_end_of_a_local_log_is_found_without_the_rest(costs: Counting) -> No
 
 REQUESTS: dict[str, Callable[[int], int]] = {
     "last(10)": lambda appends: 13,
-    "open to append": lambda appends: appends + 3,
-    "open a session": lambda appends: appends + 9,
+    "open to append": lambda appends: 5,
+    "open a session": lambda appends: 12,
     "load a session": lambda appends: appends + 3,
     "fork at the middle": lambda appends: 3 * appends // 2 + 7,
     "append a record": lambda appends: 1,
