@@ -125,19 +125,9 @@ def spell(n: int, kind: str, body: bytes, id: str | None, time: str | None, fiel
         before, behind = shapes[kind, *fields.items()] if fields else plain_shapes[kind]
     except (KeyError, TypeError):  # new, or with a value that has no hash, which gets its error there
         before, behind = spell_shape(kind, fields)
-    if id is None:
-        try:
-            id = _ids.pop()  # noqa: A001 - spares the call, nearly always
-        except IndexError:
-            id = new_id()  # noqa: A001
-    else:
-        id = quote(id)[1:-1]  # noqa: A001
+    id_ = new_id() if id is None else quote(id)[1:-1]
     time = now() if time is None else spell_time(time)
-    text = f'{{"n":{n}{before}{id}","time":"{time}","len":{len(body)}{behind}'
-    try:
-        line = text.encode()
-    except UnicodeEncodeError:
-        line = text.encode("utf-8", "surrogateescape")
+    line = f'{{"n":{n}{before}{id_}","time":"{time}","len":{len(body)}{behind}'.encode("utf-8", "surrogateescape")
     if len(line) > _LONGEST_REST and (size := len(unnumbered(line))) > _LONGEST_REST:
         raise ValueError(f"a header line has at most {MAX_HEADER} bytes and this one has {size} and its number")
     return line
