@@ -26,7 +26,7 @@ def read_at(fd: int, start: int, length: int) -> bytes:
 
 
 def write_all(fd: int, data: bytes) -> None:
-    """Write all of `data` at the end of a file opened to append."""
+    """Write all of `data` to where the file stands, or to its end if it is open to append."""
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(fd, rest) :]

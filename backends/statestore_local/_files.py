@@ -35,9 +35,9 @@ __all__ = [
     "directory_name",
     "exclusive",
     "locate",
+    "open_beside",
     "open_directory",
     "open_log",
-    "open_plain",
     "open_root",
     "run_of",
     "unlink",
@@ -198,15 +198,8 @@ def open_log(place: Place, flags: int, *, make: bool = False) -> tuple[int, os.s
         FileNotFoundError: there is no file.
         Unavailable: something else is in its place, or the operating system refuses.
     """
-    flags |= os.O_CREAT if make else 0
     try:
-        if not place.parts:
-            return open_plain(place.path, flags, None)
-        above = open_directory(place.root, place.parts, make=make)
-        try:
-            return open_plain(place.file, flags, above)
-        finally:
-            os.close(above)
+        return open_beside(place, place.file, flags | (os.O_CREAT if make else 0), make=make)
     except FileNotFoundError:
         if make or not os.path.isdir(place.root):
             raise _root_gone(place) from None
@@ -218,13 +211,29 @@ def open_log(place: Place, flags: int, *, make: bool = False) -> tuple[int, os.s
         raise
 
 
-def open_plain(name: str, flags: int, above: int | None) -> tuple[int, os.stat_result]:
-    """Return a descriptor of a plain file of the directory `above`, and its status; no symbolic link is followed.
+def open_beside(place: Place, name: str, flags: int, *, make: bool = False) -> tuple[int, os.stat_result]:
+    """Return a descriptor of a plain file in the log's directory, and its status; no symbolic link is followed.
+
+    Args:
+        place: where the log lies.
+        name: the file's name.
+        flags: those of ``os.open``.
+        make: make the directories above it, where they are missing.
 
     Raises:
         Unavailable: something else is in its place.
         OSError: any other refusal.
     """
+    if not place.parts:
+        return _open_plain(f"{place.root}/{name}", flags, None)
+    above = open_directory(place.root, place.parts, make=make)
+    try:
+        return _open_plain(name, flags, above)
+    finally:
+        os.close(above)
+
+
+def _open_plain(name: str, flags: int, above: int | None) -> tuple[int, os.stat_result]:
     try:
         fd = os.open(name, flags | _PLAIN, 0o600, dir_fd=above)
     except OSError as error:
@@ -259,7 +268,7 @@ def _root_gone(place: Place) -> Unavailable:
 def exclusive(name: str, above: int) -> int:
     """Return a descriptor of a new, empty helper file, where a leftover of that name is removed first."""
     unlink(name, above)
-    return os.open(name, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | _PLAIN, 0o600, dir_fd=above)
+    return os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | _PLAIN, 0o600, dir_fd=above)
 
 
 def unlink(name: str, above: int) -> None:

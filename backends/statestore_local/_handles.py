@@ -260,9 +260,8 @@ class Handles:
         fd = _forks.adopt(lambda: exclusive(new, above))
         try:
             _locks.lock(fd, place, 0.0)
-            fcntl.fcntl(fd, fcntl.F_SETFL, 0)  # the kernel copies into no file that is open to append
             fill(fd)
-            fcntl.fcntl(fd, fcntl.F_SETFL, os.O_APPEND)
+            fcntl.fcntl(fd, fcntl.F_SETFL, os.O_APPEND)  # not before: the kernel copies into no file that is open so
             handle.trusted = 0.0
             os.rename(new, place.file, src_dir_fd=above, dst_dir_fd=above)
             handle.bind(fd)

@@ -7,7 +7,8 @@ from contextlib import suppress
 from typing import Final
 
 from statestore.errors import Unavailable
-from statestore_local._files import Place, directory, exclusive, open_plain, unlink
+from statestore_local._copy import write_all
+from statestore_local._files import Place, directory, exclusive, open_beside, unlink
 
 __all__ = ["LocalSidecar"]
 
@@ -28,7 +29,7 @@ class LocalSidecar:
     def read(self, size: int) -> bytes:
         """Return the last `size` bytes; all, where there are fewer, and none where there is nothing."""
         with suppress(OSError, Unavailable):
-            fd, status = self._open(os.O_RDONLY)
+            fd, status = open_beside(self._place, self._file, os.O_RDONLY)
             try:
                 return os.pread(fd, size, max(status.st_size - size, 0))
             finally:
@@ -38,7 +39,7 @@ class LocalSidecar:
     def append(self, data: bytes) -> None:
         """Add to the end, in one write."""
         with suppress(OSError, Unavailable):
-            fd, status = self._open(os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+            fd, status = open_beside(self._place, self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
             try:
                 if os.write(fd, data) != len(data):
                     os.ftruncate(fd, status.st_size)
@@ -51,7 +52,7 @@ class LocalSidecar:
             new = self._place.beside(f"{_KIND}-new")
             fd = exclusive(new, above)
             try:
-                os.write(fd, data)
+                write_all(fd, data)
                 os.rename(new, self._file, src_dir_fd=above, dst_dir_fd=above)
             except OSError:
                 unlink(new, above)
@@ -62,10 +63,3 @@ class LocalSidecar:
         """Remove all that is there."""
         with suppress(OSError, Unavailable), directory(self._place) as above:
             unlink(self._file, above)
-
-    def _open(self, flags: int) -> tuple[int, os.stat_result]:
-        place = self._place
-        if not place.parts:
-            return open_plain(f"{place.root}/{self._file}", flags, None)
-        with directory(place) as above:
-            return open_plain(self._file, flags, above)

@@ -92,11 +92,11 @@ class LocalStore(Store):
             self._check(log)
         if type(data) is not bytes or not data or type(at) is not Tail or at.size <= 0:  # else the call can be spared
             check_data(data, at)
-        if handle is not None and handle.fd >= 0:
+        if handle is not None:
             for taken in handle.entering:
                 if not taken:
                     break
-                if handle.entered or handle.ending or handle.dead or handle.fd < 0:
+                if handle.entered or handle.ending or handle.dead:
                     handle.mutex.release()
                     break
                 handle.entered = True

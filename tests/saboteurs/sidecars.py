@@ -30,15 +30,17 @@ class CopiesWhatIsBeside(Full):
         return super().put_copy(target, found, size)
 
 
+class _Adding(Beside):
+    replace = Beside.append
+
+
 @saboteur("what-is-beside-a-log-is-no-part-of-it")
 class AddsInstead(Full):
     """What is put in the place of what is beside a log is added to it."""
 
     def sidecar(self, log: str) -> Sidecar | None:
         super().sidecar(log)
-        beside = Beside(self.space, log)
-        beside.replace = beside.append  # type: ignore[method-assign]
-        return beside
+        return _Adding(self.space, log)
 
 
 @saboteur("what-is-beside-a-log-goes-with-it")
