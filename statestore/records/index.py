@@ -56,8 +56,8 @@ def note(sidecar: Sidecar, run: str, position: Position, line: bytes, last: int)
         offset, number, _ = _ENTRY.unpack(data)
         if 0 <= position.offset - offset < STRIDE and 0 <= position.number - number < RECORDS:
             return
-    if len(line) < _LINE:
-        sidecar.append(_ENTRY.pack(*position, _digest(run, position, line)))
+    if entry := _entry(run, position, line):
+        sidecar.append(entry)
 
 
 class Index:
@@ -73,7 +73,7 @@ class Index:
         self._snapshot = snapshot
         self._useless = False
         self._new: list[bytes] = []
-        self._passed = BEGINNING, b""  # the position that comes next into the index, and its header line
+        self._passed = BEGINNING
 
     def nearest(self, before: int = NEVER) -> Position:
         """Return the last position known, and proven, of a record with a number below `before`, else the beginning."""
@@ -99,44 +99,39 @@ class Index:
         before, line, _ = (self._snapshot.read(position.offset - 1, position.offset + _LINE) + b"\n\n").split(b"\n", 2)
         return not before and _digest(self._snapshot.tail.run, position, line) == digest
 
-    def scan(self, start: int, number: int, last: Position) -> Scan:
+    def scan(self, start: Position, last: Position) -> Scan:
         """Return a scan that goes to the log's end, and notes positions on its way for `keep`.
 
         Args:
             start: where it begins.
-            number: the number of the record there.
             last: the last position that is known already.
         """
-        self._passed = last, b""
-        self._records = Scan(self._fetch, start=start, number=number, log=self._snapshot.log, chunk=_CHUNK)
+        self._passed = last
+        self._records = Scan(self._fetch, start=start.offset, number=start.number, log=self._snapshot.log, chunk=_CHUNK)
         return self._records
 
     def _fetch(self, start: int, stop: int) -> bytes:
         data = self._snapshot.read(start, stop)
-        if start == self._records.end >= self._passed[0].offset + _CHUNK // 2:  # the fetch before was not used up
-            self._enter()
+        if data and start == self._records.end >= self._passed.offset + _CHUNK // 2:  # the fetch before was not used up
+            self._passed = Position(start, self._records.number)
             line = data[:_LINE].partition(b"\n")[0]
-            self._passed = Position(start, self._records.number), line if len(line) < _LINE else b""
+            self._new.append(_entry(self._snapshot.tail.run, self._passed, line))
             if len(self._new) == _KEPT:
-                self._write()
+                self.keep()
         return data
-
-    def _enter(self) -> None:
-        position, line = self._passed
-        if line:
-            self._new.append(_ENTRY.pack(*position, _digest(self._snapshot.tail.run, position, line)))
 
     def keep(self) -> Position:
         """Keep what the scan has passed, and return the last position that is known."""
-        self._enter()
-        self._write()
-        return self._passed[0]
-
-    def _write(self) -> None:
-        if self._new:
-            (self._sidecar.replace if self._useless else self._sidecar.append)(b"".join(self._new))
+        if new := b"".join(self._new):
+            (self._sidecar.replace if self._useless else self._sidecar.append)(new)
             self._useless = False
-            self._new.clear()
+        self._new.clear()
+        return self._passed
+
+
+def _entry(run: str, position: Position, line: bytes) -> bytes:
+    """Return what stands in an index for a record with this header line; nothing, where the line is too long."""
+    return _ENTRY.pack(*position, _digest(run, position, line)) if len(line) < _LINE else b""
 
 
 def _digest(run: str, position: Position, line: bytes) -> bytes:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
-from itertools import islice
 from typing import Any, Final
 
 import msgspec
 
 from statestore import names
 from statestore.errors import Conflict, Corrupt, Held, NotFound, StateStoreError, Unavailable
+from statestore.records import ends
 from statestore.records.follow import Following, follow
 from statestore.records.index import BEGINNING, RECORDS, STRIDE, Index, Position, note
 from statestore.records.record import Draft, Record, place, spell, unnumbered
@@ -23,7 +22,6 @@ __all__ = ["RecordLog"]
 # How often an append looks for the end again after others have moved it, and how often it is repeated, the same
 # bytes at the same place, after the storage has failed in a way that may pass.
 _RACES: Final = 1000
-_REACH: Final = 256 << 10  # bytes in which the last records are looked for first, where appends are large
 _REPEATS: Final = 3
 
 
@@ -32,6 +30,11 @@ class _End(msgspec.Struct, frozen=True, gc=False):
 
     tail: Tail
     number: int
+
+    @property
+    def place(self) -> Position:
+        """Where the next record begins."""
+        return Position(self.tail.size, self.number)
 
 
 _START: Final = _End(NEW, 1)
@@ -99,8 +102,8 @@ class RecordLog:
 
     def _read(self, first: int, before: int | None) -> Iterator[Record]:
         snapshot = self.store.snapshot(self.name)
-        known = self._nearest(snapshot, first + 1) if first > 1 else _START
-        yield from self._scan(snapshot, known=known, first=first, before=before)
+        place = ends.proven(self.store, snapshot, first + 1) if first > 1 else BEGINNING
+        yield from self._scan(snapshot, place, first=first, before=before)
 
     def follow(
         self,
@@ -144,42 +147,7 @@ class RecordLog:
         """
         if k < 0:
             raise ValueError(f"a number of records is not below zero: {k}")
-        snapshot = self.store.snapshot(self.name)
-        if self.store.capabilities.sidecars:
-            return self._last(k, snapshot)
-        start, reach, found = snapshot.tail.size, _REACH, list[Record]()
-        while True:
-            edge = start
-            # Each append holds at least one record, and may hold many.
-            for _ in range(max(k - len(found), 1)):
-                start = snapshot.boundary(max(start - 1, 0))
-                if start == 0 or edge - start >= reach:
-                    break
-            try:
-                found = self._keep(k, snapshot, start)
-            except Corrupt:
-                # An append need not have begun where a record does.
-                if start == 0:
-                    raise
-            if len(found) == k or start == 0:
-                return found
-            reach *= 2
-
-    def _last(self, k: int, snapshot: Snapshot) -> list[Record]:
-        known = self._nearest(snapshot)
-        found = self._keep(k, snapshot, known.tail.size, known.number)
-        if len(found) < k and known is not _START:
-            known = self._nearest(snapshot, known.number + len(found) - k + 1)
-            found = self._keep(k, snapshot, known.tail.size, known.number)
-        return found
-
-    def _keep(self, k: int, snapshot: Snapshot, start: int, number: int = 1) -> list[Record]:
-        """Read from an offset on and return the last `k` records; only theirs are the bodies that are kept."""
-        records = Scan(snapshot.read, start=start, number=number, log=self.name, bodies=False)
-        offsets = deque((record.offset for record in records), maxlen=k)
-        if not offsets:
-            return []
-        return list(islice(Scan(snapshot.read, start=offsets[0], log=self.name), len(offsets)))
+        return ends.last(self.store, self.store.snapshot(self.name), k)
 
     def count(self) -> int:
         """Return how many whole records the log holds.
@@ -191,8 +159,9 @@ class RecordLog:
             Corrupt: a record that is read is damaged.
         """
         snapshot = self._snapshot()
-        known = self._end if self._end and not _is_gone(self._end, snapshot.tail) else self._nearest(snapshot)
-        records = self._scan(snapshot, known=known)
+        end = self._end
+        known = end.place if end and not _is_gone(end, snapshot.tail) else ends.proven(self.store, snapshot)
+        records = self._scan(snapshot, known)
         records.skip()
         return records.number - 1
 
@@ -335,12 +304,6 @@ class RecordLog:
         self._noted = position
         self._due = position.offset + STRIDE, position.number + RECORDS
 
-    def _nearest(self, snapshot: Snapshot, before: int = NEVER) -> _End:
-        """Return a place in the log that its index proves: the last one of a record with a number below `before`."""
-        sidecar = self.store.sidecar(self.name)
-        offset, number = Index(sidecar, snapshot).nearest(before) if sidecar is not None else (0, 1)
-        return _End(Tail(offset, snapshot.tail.run), number) if offset else _START
-
     def recover(self) -> int:
         """Make the log ready to append to, and return the number that the next record gets.
 
@@ -375,7 +338,7 @@ class RecordLog:
         if before is not None and before < 2:
             raise ValueError(f"a copy has at least one record: before={before}")
         snapshot = self.store.snapshot(self.name)
-        records = self._scan(snapshot, known=self._nearest(snapshot, before or NEVER), before=before)
+        records = self._scan(snapshot, ends.proven(self.store, snapshot, before or NEVER), before=before)
         records.skip()
         if records.number == 1 or (before is not None and records.number < before):
             raise NotFound(
@@ -397,9 +360,9 @@ class RecordLog:
         """
         return self.store.hold(self.name)
 
-    def _scan(self, snapshot: Snapshot, *, known: _End = _START, **limits: Any) -> Scan:
-        """Scan what a snapshot holds, from a known place."""
-        return Scan(snapshot.read, start=known.tail.size, number=known.number, log=self.name, **limits)
+    def _scan(self, snapshot: Snapshot, place: Position, **limits: Any) -> Scan:
+        """Scan what a snapshot holds, from a place on."""
+        return Scan(snapshot.read, start=place.offset, number=place.number, log=self.name, **limits)
 
     def _snapshot(self) -> Snapshot:
         try:
@@ -422,7 +385,7 @@ class RecordLog:
                     expected=known.tail,
                     found=tail,
                 )
-            records = self._skip(snapshot, known)
+            records = self._skip(snapshot, known.place)
             end = _End(Tail(records.end, tail.run) if records.end else NEW, records.number)
             if expect not in (None, records.number):
                 # Not at the log's tail, which may lie inside a record that is being written.
@@ -436,37 +399,27 @@ class RecordLog:
             return end
         raise self._overtaken()
 
-    def _skip(self, snapshot: Snapshot, known: _End) -> Scan:
+    def _skip(self, snapshot: Snapshot, known: Position) -> Scan:
         """Read on to the log's end; what an index can learn from that, it learns."""
         sidecar = self.store.sidecar(self.name)
-        if sidecar is None:
-            if known is _START and (begun := self._begun(snapshot)) is not _START:
-                records = self._scan(snapshot, known=begun)
-                # An append need not have begun where a record does; and what is damaged is named by its number.
-                with suppress(Corrupt):
-                    records.skip()
-                    if not records.torn:
-                        return records
-            records = self._scan(snapshot, known=known)
+        if sidecar is not None:
+            index = Index(sidecar, snapshot)
+            if known == BEGINNING:
+                known = self._noted = index.nearest()
+            records = index.scan(known, self._noted)
             records.skip()
+            self._knows(index.keep())
             return records
-        index = Index(sidecar, snapshot)
-        start, number = known.tail.size, known.number
-        if known is _START:
-            start, number = self._noted = index.nearest()
-        records = index.scan(start, number, self._noted)
-        records.skip()
-        self._knows(index.keep())
-        return records
-
-    def _begun(self, snapshot: Snapshot) -> _End:
-        """Return where the last append began and the number of the record there, as far as the store knows."""
-        start = snapshot.boundary(max(snapshot.tail.size - 1, 0)) if self.store.capabilities.boundaries else 0
-        if start:
+        if known == BEGINNING and (begun := ends.begun(self.store, snapshot)) != BEGINNING:
+            records = self._scan(snapshot, begun)
+            # What is damaged is named by its number, which only a reader from the beginning knows for sure.
             with suppress(Corrupt):
-                for record in Scan(snapshot.read, start=start, before=2, log=self.name):
-                    return _End(Tail(start, snapshot.tail.run), record.n)
-        return _START
+                records.skip()
+                if not records.torn:
+                    return records
+        records = self._scan(snapshot, known)
+        records.skip()
+        return records
 
     def _cut(self, records: Scan, tail: Tail) -> None:
         """Cut a torn end off, where the store can; one that could and may not refuses."""
